@@ -1,0 +1,162 @@
+package evidence
+
+import "math"
+
+// Trust says what a printed value can be believed for (log-formats: the
+// emitter may replace, omit or smooth non-finite values).
+type Trust string
+
+const (
+	Raw      Trust = "raw"      // the value of that step, NaN visible
+	Filtered Trust = "filtered" // the emitter may replace NaN and Inf: finite does not mean finite
+	Omitted  Trust = "omitted"  // the emitter drops the key when it is NaN: absence is evidence
+	Smoothed Trust = "smoothed" // mean, median or running average
+)
+
+// A SeriesKey names one series: one quantity, as one source printed it, for one
+// rank and one launch.
+type SeriesKey struct {
+	Name     string // loss, grad_norm, lr, eval_loss, memory_allocated, memory_reserved, loss_scale, host_memory, seq_len, ... see SeriesNames
+	Source   string // the emitting format: hf, megatron, titan, tqdm, generic, csv, jsonl, ...
+	Artifact string
+	Rank     int
+	Launch   int
+	Unit     string // "", bytes, steps, fraction
+	Trust    Trust
+	Phase    string // train, eval, ""
+}
+
+// A Point is one printed value. Step is None where the line carries no step;
+// Ordinal always counts the points of the series from 0.
+type Point struct {
+	Step    int64
+	Ordinal int64
+	Value   float64
+	Line    int64 // 1-based line of the artifact
+	Offset  int64 // byte offset of that line
+	Length  int32 // bytes of that line (its frame, for carriage-return bars)
+	Stamp   Stamp // filled only for the points kept by name below
+}
+
+// maxPoints bounds the sampled points of a series.
+const maxPoints = 512
+
+// A Series is what is kept of a SeriesKey's points, in bounded memory however
+// long the log is: exact counts, the first and last points, the last finite
+// point before the first non-finite one, runs of non-finite values, the
+// extremes, and a thinned sample for plots and slopes. Thinning keeps every
+// 2^k-th point and, between them, the extreme of each gap, so that no peak is
+// hidden.
+type Series struct {
+	Key SeriesKey
+
+	Count          int64 // all points
+	Bad            int64 // non-finite points
+	Zeros          int64 // points exactly 0
+	First, Last    Point
+	FirstBad       Point // first non-finite point; valid if Bad > 0
+	LastBeforeBad  Point // last finite point before FirstBad; valid if HasBefore
+	HasBefore      bool
+	LastFinite     Point // last finite point of all
+	HasFinite      bool
+	BadRun         int64 // length of the non-finite run at the end of the series
+	LongestBadRun  int64
+	FiniteAfterBad bool  // a finite value followed a non-finite one
+	Min, Max       Point // over finite points
+	Stride         int64 // largest step distance seen between neighbours, 0 if unknown
+
+	sample []Point
+	every  int64 // keep each every-th point
+	gapMax Point // extreme since the last kept point
+	gapSet bool
+}
+
+// NewSeries returns an empty series.
+func NewSeries(k SeriesKey) *Series { return &Series{Key: k, every: 1} }
+
+// WillSample reports whether the next point will be kept in the sample, so that
+// a reader can fill in what is costly (its time) only then.
+func (s *Series) WillSample() bool { return s.Count%s.every == 0 }
+
+// Add appends the next point in the order of the artifact.
+func (s *Series) Add(p Point) {
+	p.Ordinal = s.Count
+	if s.Count == 0 {
+		s.First = p
+	} else if p.Step != None && s.Last.Step != None {
+		if d := p.Step - s.Last.Step; d > s.Stride {
+			s.Stride = d
+		}
+	}
+	finite := !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0)
+	if finite {
+		if s.BadRun > 0 {
+			s.FiniteAfterBad = true
+		}
+		s.BadRun = 0
+		if !s.HasFinite || p.Value < s.Min.Value {
+			s.Min = p
+		}
+		if !s.HasFinite || p.Value > s.Max.Value {
+			s.Max = p
+		}
+		s.LastFinite, s.HasFinite = p, true
+		if p.Value == 0 {
+			s.Zeros++
+		}
+	} else {
+		if s.Bad == 0 {
+			s.FirstBad = p
+			s.LastBeforeBad, s.HasBefore = s.LastFinite, s.HasFinite
+		}
+		s.Bad++
+		s.BadRun++
+		if s.BadRun > s.LongestBadRun {
+			s.LongestBadRun = s.BadRun
+		}
+	}
+	if s.Count%s.every == 0 {
+		if s.gapSet && (s.gapMax.Value > p.Value || !finite) {
+			s.sample = append(s.sample, s.gapMax)
+		}
+		s.gapSet = false
+		s.sample = append(s.sample, p)
+		if len(s.sample) >= maxPoints {
+			s.thin()
+		}
+	} else if finite && (!s.gapSet || p.Value > s.gapMax.Value) {
+		s.gapMax, s.gapSet = p, true
+	}
+	s.Last = p
+	s.Count++
+}
+
+// thin halves the sample, keeping of each pair of neighbours the larger value
+// and always a non-finite one.
+func (s *Series) thin() {
+	out := s.sample[:1]
+	for i := 1; i < len(s.sample); i += 2 {
+		p := s.sample[i]
+		if i+1 < len(s.sample) {
+			q := s.sample[i+1]
+			if math.IsNaN(q.Value) || !math.IsNaN(p.Value) && q.Value > p.Value {
+				p = q
+			}
+		}
+		out = append(out, p)
+	}
+	s.sample = out
+	s.every *= 2
+}
+
+// Points returns the kept points in order, the last one included.
+func (s *Series) Points() []Point {
+	out := append([]Point(nil), s.sample...)
+	if s.Count > 0 && (len(out) == 0 || out[len(out)-1].Ordinal != s.Last.Ordinal) {
+		if s.gapSet && s.gapMax.Ordinal != s.Last.Ordinal {
+			out = append(out, s.gapMax)
+		}
+		out = append(out, s.Last)
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package evidence
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// A Type is the type of an attribute or fact.
+type Type uint8
+
+const (
+	Text  Type = iota + 1 // S
+	Int                   // I
+	Float                 // F
+	Size                  // Lo..Hi bytes, both ends included
+	Bool                  // I != 0
+	Ints                  // L, sorted
+)
+
+func (t Type) String() string {
+	return [...]string{"invalid", "text", "int", "float", "size", "bool", "ints"}[t]
+}
+
+// A Value is one typed value. A Size is an interval because logs print sizes
+// with two decimals: "2.00 GiB" stands for every byte count that prints so.
+type Value struct {
+	T      Type
+	S      string
+	I      int64
+	F      float64
+	Lo, Hi int64
+	L      []int64
+}
+
+func TextOf(s string) Value   { return Value{T: Text, S: s} }
+func IntOf(i int64) Value     { return Value{T: Int, I: i} }
+func FloatOf(f float64) Value { return Value{T: Float, F: f} }
+func BoolOf(b bool) Value {
+	if b {
+		return Value{T: Bool, I: 1}
+	}
+	return Value{T: Bool}
+}
+func SizeOf(lo, hi int64) Value     { return Value{T: Size, Lo: lo, Hi: hi} }
+func IntsOf(l []int64) Value        { return Value{T: Ints, L: l} }
+func (v Value) True() bool          { return v.T == Bool && v.I != 0 }
+func (v Value) Mid() int64          { return v.Lo + (v.Hi-v.Lo)/2 }
+func (v Value) Valid() bool         { return v.T != 0 }
+func (a Attrs) Str(n string) string { return a[n].S }
+
+// String prints v for people: sizes in binary units, floats with up to five
+// significant digits.
+func (v Value) String() string {
+	switch v.T {
+	case Text:
+		return v.S
+	case Int:
+		return strconv.FormatInt(v.I, 10)
+	case Float:
+		if math.IsNaN(v.F) || math.IsInf(v.F, 0) {
+			return fmt.Sprint(v.F)
+		}
+		return strconv.FormatFloat(v.F, 'g', 5, 64)
+	case Size:
+		return Bytes(v.Mid())
+	case Bool:
+		return strconv.FormatBool(v.I != 0)
+	case Ints:
+		s := ""
+		for i, x := range v.L {
+			if i > 0 {
+				s += ", "
+			}
+			s += strconv.FormatInt(x, 10)
+		}
+		return s
+	}
+	return ""
+}
+
+// Bytes prints a byte count in the unit in which it has two to four digits
+// before the point: 512 bytes, 20.00 MiB, 79.15 GiB.
+func Bytes(n int64) string {
+	neg := ""
+	if n < 0 {
+		neg, n = "-", -n
+	}
+	switch f := float64(n); {
+	case n < 1<<10:
+		return fmt.Sprintf("%s%d bytes", neg, n)
+	case n < 1<<20:
+		return fmt.Sprintf("%s%.2f KiB", neg, f/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%s%.2f MiB", neg, f/(1<<20))
+	case n < 1<<50:
+		return fmt.Sprintf("%s%.2f GiB", neg, f/(1<<30))
+	default:
+		return fmt.Sprintf("%s%.2f PiB", neg, f/(1<<50))
+	}
+}

@@ -1,0 +1,129 @@
+package inquest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/inquest-dev/inquest/"
+
+// layers says who may import whom among our packages. The first line whose
+// pattern matches a package decides; a package that no line matches fails.
+// Test files are exempt.
+var layers = []struct{ pkg, may string }{
+	{"encyclopedia", ""},
+	{"internal/evidence", ""},
+	{"internal/incident", "internal/evidence"},
+	{"internal/redact", ""},
+	{"internal/scan", ""},
+	{"internal/format/*", "internal/format/protowire"},
+	{"internal/artifact", "internal/evidence"},
+	{"internal/reader", "internal/evidence internal/artifact internal/scan"},
+	{"internal/reader/all", "internal/evidence internal/reader internal/reader/*"},
+	{"internal/reader/*", "internal/evidence internal/reader internal/scan internal/format/*"},
+	{"internal/detect", "internal/evidence"},
+	{"internal/timeline", "internal/evidence"},
+	{"internal/catalog", "internal/evidence internal/scan"},
+	{"internal/diagnose", "internal/evidence internal/incident internal/timeline internal/catalog"},
+	{"internal/remedy", "internal/evidence internal/incident internal/catalog"},
+	{"internal/explain", "internal/evidence internal/catalog"},
+	{"internal/engine", "internal/evidence internal/incident internal/redact internal/artifact internal/reader internal/detect internal/timeline internal/catalog internal/diagnose internal/remedy"},
+	{"internal/report", "internal/evidence internal/incident"},
+	{"internal/cli", "encyclopedia internal/* internal/reader/*"},
+	{"internal/testkit", "internal/evidence internal/incident internal/timeline"},
+	{"cmd/*", "internal/cli"},
+}
+
+// sensitive says which packages may use what is heavy or touches the world
+// outside. A trailing / matches everything below.
+var sensitive = []struct{ imports, may, why string }{
+	{"os/exec", "internal/cli", "only to open a browser; nothing else starts a process"},
+	{"net/http", "", "nothing leaves the machine"},
+	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
+	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/*", "knowledge and configuration files"},
+	{"os", "internal/artifact internal/engine internal/cli cmd/*", "the pure core opens no file"},
+	{"unsafe", "internal/scan", "the scanner's kernels only"},
+}
+
+// clock lists who may read the time of day.
+const clock = "internal/cli cmd/*"
+
+func matches(patterns, pkg string) bool {
+	for _, p := range strings.Fields(patterns) {
+		if ok, _ := path.Match(p, pkg); ok || p == pkg {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLayers(t *testing.T) {
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); name != "." && (strings.HasPrefix(n, ".") || strings.HasPrefix(n, "_") || n == "testdata" || n == "node_modules" || n == "browsertests") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		pkg := filepath.ToSlash(filepath.Dir(name))
+		may, found := "", false
+		for _, l := range layers {
+			if matches(l.pkg, pkg) {
+				may, found = l.may, true
+				break
+			}
+		}
+		if !found {
+			t.Errorf("%s: package %s has no line in layers: decide where it belongs", name, pkg)
+			return nil
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := parser.ParseFile(fset, name, src, 0)
+		if err != nil {
+			return err
+		}
+		for _, im := range f.Imports {
+			imported := strings.Trim(im.Path.Value, `"`)
+			if in, ok := strings.CutPrefix(imported, module); ok {
+				if !matches(may, in) || in == "internal/testkit" {
+					t.Errorf("%s: %s may not import %s", name, pkg, in)
+				}
+				continue
+			}
+			for _, s := range sensitive {
+				if imported != s.imports && !(strings.HasSuffix(s.imports, "/") && strings.HasPrefix(imported, s.imports)) {
+					continue
+				}
+				if !matches(s.may, pkg) {
+					t.Errorf("%s: %s may not import %s (%s)", name, pkg, imported, s.why)
+				}
+			}
+		}
+		if strings.Contains(string(src), "time.Now(") && !matches(clock, pkg) {
+			t.Errorf("%s: %s reads the clock; time is passed in", name, pkg)
+		}
+		if strings.Contains(string(src), "func init()") {
+			t.Errorf("%s: no init functions; use explicit lists", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
