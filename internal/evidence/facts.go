@@ -46,6 +46,8 @@ var FactSpecs = [...]FactSpec{
 	{"oom.recovered_before", Int, "how many were caught and survived earlier in the attempt", "", "", ""},
 	{"oom.retry_same_failure", Bool, "an exception handler tried again or went on and memory did not come back", "print torch.cuda.memory_allocated() in the handler after the exception object is gone", "one short run", "reversible"},
 	{"oom.exact_tensor", Bool, "the request equals batch x heads x length^2 x bytes, or another product of shapes in the log, within rounding", "", "", ""},
+	{"oom.kv_needed", Size, "KV cache that an engine's start-up message says it needs", "keep the engine's whole start-up message: it states the cache needed and the cache available", "one short run", "reads"},
+	{"oom.kv_available", Size, "KV cache that an engine's start-up message says is available", "keep the engine's whole start-up message: it states the cache needed and the cache available", "one short run", "reads"},
 
 	// Memory over time, from logged figures of this attempt.
 	{"memory.growth_per_step", Float, "slope of allocated device memory over steps, bytes per step, when it is positive beyond its error", "log torch.cuda.memory_allocated() every step for about 100 steps", "one short run", "reversible"},
@@ -68,7 +70,9 @@ var FactSpecs = [...]FactSpec{
 	{"gpu.unlisted_bytes", Size, "device memory in use that no listed process accounts for", "on the host itself: sudo fuser -v /dev/nvidia* (or lsof), to find holders that nvidia-smi cannot list", "seconds", "reads"},
 	{"gpu.orphan_holder", Bool, "a holder of device memory whose parent is gone (parent pid 1) or that is older than this launch", "ps -o pid,ppid,user,etimes,cmd -p for each pid that nvidia-smi lists on {fault.host}", "seconds", "reads"},
 	{"gpu.used_before_launch", Size, "device memory in use before the launch", "nvidia-smi on {fault.host} with the job stopped", "seconds", "reads"},
+	{"gpu.free_at_start", Size, "device memory that the framework found free when it opened the device", "print torch.cuda.mem_get_info() as the first statement of the program", "seconds", "reads"},
 	{"gpu.job_pids_on_device0", Int, "how many processes of this job hold memory on device 0", "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv on {fault.host} during a rerun", "one short run", "reads"},
+	{"gpu.stray_pids", Int, "processes of this job that hold memory on device 0 and on another device too", "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv on {fault.host} during a rerun: pids that appear on two devices", "one short run", "reads"},
 	{"gpu.full_by_job", Bool, "samples show the device filled by this job's own process", "nvidia-smi --query-gpu=memory.used,memory.total --format=csv -l 1 beside a rerun", "one short run", "reads"},
 	{"gpu.free_at_fault", Size, "device memory free at the fault by a sample beside the run", "nvidia-smi --query-gpu=timestamp,memory.free --format=csv -l 1 beside a rerun", "one short run", "reads"},
 
@@ -107,11 +111,14 @@ var FactSpecs = [...]FactSpec{
 	{"run.device_map", Text, "device_map as stated", "print the device_map given at load", "seconds", "reads"},
 	{"run.graphs", Bool, "CUDA graphs are captured or used", "grep CUDAGraph, cuda_graph, reduce-overhead in the code and configuration", "minutes", "reads"},
 	{"run.same_config_fits", Bool, "the same configuration is known to fit (it ran before, or from scratch)", "run the same command from scratch, without resuming, for ten steps", "one short run", "reversible"},
+	{"run.smaller_batch_fits", Bool, "another attempt with a smaller micro-batch went past the step at which this one failed", "rerun ten steps with half the micro-batch and everything else unchanged", "one short run", "reversible"},
 
 	// The batch at the fault.
 	{"batch.length", Int, "longest sequence of the failing batch, where logged", "log the longest sequence and the number of tokens of each batch (and rank), and rerun to the failure", "one short run", "reversible"},
+	{"batch.count", Int, "samples in the failing batch, where logged", "log the number of samples of each batch", "one short run", "reversible"},
 	{"batch.typical_length", Int, "usual longest sequence per batch", "log the longest sequence of each batch", "one short run", "reversible"},
 	{"batch.length_ratio", Float, "failing batch's longest sequence over the usual one", "log the longest sequence of each batch and rerun to the failure", "one short run", "reversible"},
+	{"batch.longest_before", Int, "longest sequence among the earlier batches that passed", "log the longest sequence of each batch", "one short run", "reversible"},
 	{"batch.rank_imbalance", Float, "largest over smallest logged batch length across ranks at that step", "log the token count of each rank's batch at the failing step", "one short run", "reversible"},
 
 	// Non-finite values.

@@ -1,0 +1,188 @@
+package detect
+
+import (
+	"sort"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// devices says who holds the failing device, from nvidia-smi and ps output
+// beside the run.
+//
+//  1. The job's own pids are those that its logs name.
+//  2. A pid that holds another device as well belongs to the job (a rank with a
+//     stray context), if the job has more than one rank.
+//  3. A table taken while the job was down counts what it shows as not the
+//     job's.
+func devices(in Input, f evidence.Known) {
+	gpu := evidence.None
+	if in.Memory != nil {
+		gpu = in.Memory.Who.Device
+		if v, ok := in.Memory.Attrs["gpu"]; ok {
+			gpu = int(v.I)
+		}
+	}
+	own := map[int]bool{}
+	for _, e := range in.Events {
+		switch e.Kind {
+		case evidence.GPUProcess, evidence.HostProcess:
+			continue
+		}
+		if e.Who.PID != evidence.None {
+			own[e.Who.PID] = true
+		}
+		if v, ok := e.Attrs["pid"]; ok {
+			own[int(v.I)] = true
+		}
+	}
+	holds := map[int]map[int]evidence.Value{} // pid -> device -> bytes
+	spanOf := map[[2]int]evidence.Span{}
+	in.each(evidence.GPUProcess, func(e *evidence.Event) {
+		pid, dev := int(e.Attrs["pid"].I), evidence.None
+		if v, ok := e.Attrs["gpu"]; ok {
+			dev = int(v.I)
+		}
+		if holds[pid] == nil {
+			holds[pid] = map[int]evidence.Value{}
+		}
+		holds[pid][dev] = e.Attrs["used"]
+		spanOf[[2]int{pid, dev}] = e.Span
+	})
+	relevant := func(dev int) bool { return gpu == evidence.None || dev == evidence.None || dev == gpu }
+
+	if len(holds) > 0 {
+		n, only, several := int64(0), int64(0), false
+		var spans []evidence.Span
+		for _, pid := range sorted(holds) {
+			if _, on0 := holds[pid][0]; !on0 {
+				continue
+			}
+			spans = append(spans, spanOf[[2]int{pid, 0}])
+			if len(holds[pid]) > 1 {
+				n++
+				several = true
+			} else {
+				only++
+			}
+		}
+		if several {
+			f.Set("gpu.job_pids_on_device0", evidence.IntOf(n+only), clip(spans)...)
+		} else if only == 1 {
+			f.Set("gpu.job_pids_on_device0", evidence.IntOf(1), clip(spans)...)
+		}
+	}
+	parent := map[int]*evidence.Event{}
+	in.each(evidence.HostProcess, func(e *evidence.Event) { parent[int(e.Attrs["pid"].I)] = e })
+	if len(own) > 0 {
+		foreign, known := evidence.SizeOf(0, 0), false
+		var spans []evidence.Span
+		for _, pid := range sorted(holds) {
+			known = true
+			if own[pid] || len(holds[pid]) > 1 {
+				continue
+			}
+			for dev, b := range holds[pid] {
+				if !relevant(dev) {
+					continue
+				}
+				foreign = evidence.SizeOf(foreign.Lo+b.Lo, foreign.Hi+b.Hi)
+				spans = append(spans, spanOf[[2]int{pid, dev}])
+			}
+		}
+		if known {
+			f.Set("gpu.foreign_listed", evidence.BoolOf(foreign.Hi > 0), clip(spans)...)
+			f.Set("gpu.foreign_bytes", foreign, clip(spans)...)
+		}
+	}
+	for _, pid := range sorted(holds) {
+		p := parent[pid]
+		if p == nil || own[pid] {
+			continue
+		}
+		if p.Attrs["ppid"].I == 1 && p.Attrs["ppid"].Valid() {
+			for dev := range holds[pid] {
+				f.Set("gpu.orphan_holder", evidence.BoolOf(true), p.Span, spanOf[[2]int{pid, dev}])
+			}
+		}
+	}
+	in.each(evidence.GPUUsage, func(e *evidence.Event) {
+		dev := evidence.None
+		if v, ok := e.Attrs["gpu"]; ok {
+			dev = int(v.I)
+		}
+		if !relevant(dev) {
+			return
+		}
+		used, total := e.Attrs["used"], e.Attrs["total"]
+		listed := evidence.SizeOf(0, 0)
+		mine := evidence.SizeOf(0, 0)
+		for pid, devs := range holds {
+			for d, b := range devs {
+				if d == dev || d == evidence.None && len(holds) == 1 {
+					listed = evidence.SizeOf(listed.Lo+b.Lo, listed.Hi+b.Hi)
+				}
+				if own[pid] && (d == dev || d == evidence.None) {
+					mine = evidence.SizeOf(max(mine.Lo, b.Lo), max(mine.Hi, b.Hi))
+				}
+			}
+		}
+		if used.Valid() && total.Valid() && mine.Lo > 0 && mine.Lo >= total.Lo/100*95 {
+			f.Set("gpu.full_by_job", evidence.BoolOf(true), e.Span)
+		}
+		if fr, ok := e.Attrs["free"]; ok && near(in.Memory, e, 2*time.Minute) {
+			f.Set("gpu.free_at_fault", fr, e.Span)
+		}
+		if in.Memory == nil || !used.Valid() {
+			return
+		}
+		switch {
+		case before(e, firstOfRun(in)):
+			f.Set("gpu.used_before_launch", used, e.Span)
+		case after(e, in.Memory, time.Second):
+			rest := floor0(sub(used, listed))
+			f.Set("gpu.unlisted_bytes", rest, e.Span)
+		case e.Attrs["no_processes"].True() && !e.Stamp.Known():
+			f.Set("gpu.unlisted_bytes", used, e.Span)
+		}
+	})
+}
+
+// firstOfRun is the first dated event of the run itself.
+func firstOfRun(in Input) *evidence.Event {
+	for _, e := range in.Events {
+		if e.Stamp.Known() && e.Stamp.Clock == "wall" && evidence.SpecOf(e.Kind).Role != evidence.RoleContext {
+			return e
+		}
+	}
+	return nil
+}
+
+func comparableStamps(a, b *evidence.Event) bool {
+	return a != nil && b != nil && a.Stamp.Known() && b.Stamp.Known() && a.Stamp.Clock == b.Stamp.Clock && a.Stamp.NoYear == b.Stamp.NoYear && a.Stamp.NoDate == b.Stamp.NoDate
+}
+
+func before(a, b *evidence.Event) bool {
+	return comparableStamps(a, b) && a.Stamp.Time.Before(b.Stamp.Time)
+}
+
+func after(a, b *evidence.Event, by time.Duration) bool {
+	return comparableStamps(a, b) && a.Stamp.Time.Sub(b.Stamp.Time) >= by
+}
+
+func near(a, b *evidence.Event, within time.Duration) bool {
+	if !comparableStamps(a, b) {
+		return false
+	}
+	d := a.Stamp.Time.Sub(b.Stamp.Time)
+	return d <= within && d >= -within
+}
+
+func sorted[V any](m map[int]V) []int {
+	out := make([]int, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Ints(out)
+	return out
+}

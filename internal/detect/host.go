@@ -1,0 +1,154 @@
+package detect
+
+import (
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// hostMemory gathers what is recorded of host and shared memory.
+func hostMemory(in Input, f evidence.Known) {
+	if e := in.first(evidence.HostOOMKill, evidence.HostOOMSched, evidence.HostOOMRay); e != nil {
+		f.Set("host.kill_recorded", evidence.BoolOf(true), e.Span)
+		f.Set("host.who_killed", evidence.TextOf(string(e.Kind)), e.Span)
+	}
+	for _, e := range in.Events {
+		switch e.Kind {
+		case evidence.HostOOMKill:
+			if c := e.Attrs.Str("constraint"); c != "" {
+				f.Set("host.constraint", evidence.TextOf(c), e.Span)
+			}
+			if v, ok := e.Attrs["rss"]; ok {
+				f.Set("host.used", v, e.Span)
+			}
+		case evidence.HostOOMSched, evidence.HostOOMRay:
+			if v, ok := e.Attrs["limit"]; ok {
+				f.Set("host.limit", v, e.Span)
+			}
+			if v, ok := e.Attrs["used"]; ok {
+				f.Set("host.used", v, e.Span)
+			}
+			if e.Kind == evidence.HostOOMSched {
+				if _, ok := f["host.constraint"]; !ok {
+					f.Set("host.constraint", evidence.TextOf("memcg"), e.Span)
+				}
+			}
+		case evidence.JobRecord:
+			if v, ok := e.Attrs["req_mem"]; ok && v.Lo > 0 {
+				f.Set("host.limit", v, e.Span)
+				f.Set("host.limit_stated", evidence.BoolOf(true), e.Span)
+			}
+			if v, ok := e.Attrs["max_rss"]; ok && v.Hi > f["host.used"].Value.Hi {
+				f.Set("host.used", v, e.Span)
+			}
+			if e.Attrs.Str("state") == "OUT_OF_MEMORY" {
+				f.Set("host.kill_recorded", evidence.BoolOf(true), e.Span)
+				f.Set("host.constraint", evidence.TextOf("memcg"), e.Span)
+			}
+		case evidence.HostMemReport:
+			if v, ok := e.Attrs["limit"]; ok {
+				f.Set("host.limit", v, e.Span)
+			}
+			if v, ok := e.Attrs["used"]; ok && v.Hi > f["host.used"].Value.Hi {
+				f.Set("host.used", v, e.Span)
+			}
+		case evidence.DiskUsage:
+			if e.Attrs.Str("mount") == "/dev/shm" {
+				f.Set("host.shm_size", e.Attrs["size"], e.Span)
+				f.Set("host.shm_full", evidence.BoolOf(e.Attrs["percent"].I >= 98), e.Span)
+			}
+		case evidence.Exited, evidence.WorkerKilled, evidence.LauncherSummary:
+			if s, ok := e.Attrs["signal"]; ok && s.I != 15 {
+				if _, done := f["host.signal"]; !done {
+					f.Set("host.signal", s, e.Span)
+				}
+			}
+		}
+	}
+	if l, ok := f["host.limit"]; ok && l.Value.Lo > 0 {
+		if u, ok := f["host.used"]; ok {
+			f.Set("host.near_limit", evidence.BoolOf(u.Value.Lo >= l.Value.Lo/100*95), append(u.Spans, l.Spans...)...)
+		}
+	}
+	for _, s := range in.named("host_memory", "") {
+		if s.Count < 3 {
+			continue
+		}
+		t, _ := grows(s)
+		up := t.Rising >= .7 && t.Slope > 2*t.Error && t.Rise >= .03*s.Max.Value
+		f.Set("host.grows", evidence.BoolOf(up), pointSpan(s, s.First), pointSpan(s, s.Last))
+		if up {
+			f.Set("host.growth_per_step", evidence.FloatOf(t.Slope), pointSpan(s, s.First), pointSpan(s, s.Last))
+		}
+		if _, ok := f["host.used"]; !ok {
+			f.Set("host.used", evidence.SizeOf(int64(s.Last.Value), int64(s.Last.Value)), pointSpan(s, s.Last))
+		}
+		break
+	}
+	if e := in.Lead; e != nil {
+		ph := phaseOf(in, e)
+		f.Set("host.during_load", evidence.BoolOf(ph == "load" || ph == "resume"), e.Span)
+	}
+}
+
+// storage gathers what df, quota and the error say about space.
+func storage(in Input, f evidence.Known) {
+	path := ""
+	if in.Lead != nil {
+		path = in.Lead.Attrs.Str("path")
+	}
+	for _, e := range in.Events {
+		switch e.Kind {
+		case evidence.DiskUsage:
+			m := e.Attrs.Str("mount")
+			if m == "/dev/shm" || path != "" && !strings.HasPrefix(path, m) {
+				continue
+			}
+			if a, ok := e.Attrs["avail"]; ok {
+				if old, ok := f["disk.avail"]; !ok || a.Hi < old.Value.Hi {
+					f.Set("disk.avail", a, e.Span)
+				}
+			}
+			if e.Attrs["percent"].I >= 99 {
+				f.Set("disk.full_shown", evidence.BoolOf(true), e.Span)
+			}
+		case evidence.QuotaUsage:
+			if e.Attrs["exceeded"].True() {
+				f.Set("disk.full_shown", evidence.BoolOf(true), e.Span)
+			}
+		case evidence.DiskFull, evidence.DiskQuota:
+			if _, ok := f["disk.full_shown"]; !ok {
+				f.Set("disk.full_shown", evidence.BoolOf(true), e.Span)
+			}
+		}
+	}
+}
+
+// exits gives code and signal of the first process that ended by itself.
+func exits(in Input, f evidence.Known) {
+	for _, e := range in.Events {
+		if e.Kind != evidence.Exited && e.Kind != evidence.LauncherSummary && e.Kind != evidence.WorkerKilled {
+			continue
+		}
+		if s, ok := e.Attrs["signal"]; ok && s.I != 15 {
+			if _, done := f["exit.signal"]; !done {
+				f.Set("exit.signal", s, e.Span)
+			}
+		}
+		if c, ok := e.Attrs["code"]; ok && c.I != 0 {
+			if _, done := f["exit.code"]; !done {
+				f.Set("exit.code", c, e.Span)
+				if c.I < 0 && c.I != -15 {
+					if _, done := f["exit.signal"]; !done {
+						f.Set("exit.signal", evidence.IntOf(-c.I), e.Span)
+					}
+				}
+			}
+		}
+	}
+	if s, ok := f["exit.signal"]; ok {
+		if _, done := f["host.signal"]; !done {
+			f["host.signal"] = s
+		}
+	}
+}

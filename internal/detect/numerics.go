@@ -1,0 +1,208 @@
+package detect
+
+import (
+	"math"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// How many points before the first non-finite one make the "recent" window, and
+// what counts as a spike (log-formats.md A.21).
+const (
+	recent       = 50
+	lossSpike    = 3.0
+	gradSpike    = 10.0
+	startPoints  = 10
+	memoryMargin = 0.95 // used fraction of the device above which memory is not "fine"
+)
+
+// nonfinite describes the first non-finite value: where it showed, what came
+// before it, and whether it stayed.
+func nonfinite(in Input, f evidence.Known) {
+	run, longest := int64(0), int64(0)
+	var from evidence.Span
+	var overflow []evidence.Span
+	lastOffset := int64(-1)
+	for _, e := range in.Events {
+		switch e.Kind {
+		case evidence.ScaleOverflow:
+			if run == 0 {
+				from = e.Span
+			}
+			run++
+			if run > longest {
+				longest = run
+				overflow = []evidence.Span{from, e.Span}
+			}
+			lastOffset = e.Span.Offset
+		case evidence.ScaleFloor:
+			f.Set("nan.scale_floor", evidence.BoolOf(true), e.Span)
+		}
+		if run > 0 && e.Span.Offset > lastOffset && pointsBetween(in, e.Span.Artifact, lastOffset, e.Span.Offset) > 3 {
+			run = 0
+		}
+	}
+	if longest > 0 {
+		f.Set("nan.overflows", evidence.IntOf(longest), overflow...)
+	}
+	e := in.NaN
+	if e == nil {
+		return
+	}
+	metric := e.Attrs.Str("metric")
+	if metric == "" {
+		metric = e.Attrs.Str("what")
+	}
+	f.Set("nan.metric", evidence.TextOf(metric), e.Span)
+	if e.Step != evidence.None {
+		f.Set("nan.step", evidence.IntOf(e.Step), e.Span)
+	}
+	if e.Attrs["hidden"].True() || e.Kind == evidence.LossOmitted {
+		f.Set("nan.hidden", evidence.BoolOf(true), e.Span)
+	}
+	if w := e.Attrs.Str("where"); w != "" {
+		f.Set("nan.named_where", evidence.TextOf(w), e.Span)
+	}
+	if loss := seriesAt(in, e, "loss"); loss != nil {
+		before := finiteBefore(loss, e.Span.Offset, e.Span.Artifact)
+		if loss.Bad > 0 || len(before) > 0 {
+			n := int64(len(before))
+			if loss.Count > 0 {
+				f.Set("nan.immediately", evidence.BoolOf(n == 0), e.Span)
+				f.Set("nan.at_start", evidence.BoolOf(ordinalAt(loss, e) < startPoints), e.Span)
+			}
+		}
+		spike(f, "nan.loss_spiked", "nan.loss_ratio", before, loss, lossSpike)
+		if loss.Bad > 0 {
+			f.Set("nan.isolated", evidence.BoolOf(loss.FiniteAfterBad && loss.BadRun == 0 && loss.LongestBadRun <= 3), pointSpan(loss, loss.FirstBad))
+			f.Set("nan.persistent", evidence.BoolOf(!loss.FiniteAfterBad && (loss.Bad >= 2 || loss.BadRun == loss.Bad)), pointSpan(loss, loss.FirstBad), pointSpan(loss, loss.Last))
+		}
+		if metric == "grad_norm" && loss.Key.Trust == evidence.Raw {
+			first := loss.Bad > 0 && loss.FirstBad.Offset <= e.Span.Offset
+			f.Set("nan.grad_first", evidence.BoolOf(!first), e.Span)
+		}
+	}
+	if grad := seriesAt(in, e, "grad_norm"); grad != nil {
+		before := finiteBefore(grad, e.Span.Offset, e.Span.Artifact)
+		spike(f, "nan.grad_spiked", "", before, grad, gradSpike)
+		if _, ok := f["nan.persistent"]; !ok && grad.Bad > 0 {
+			f.Set("nan.persistent", evidence.BoolOf(!grad.FiniteAfterBad && grad.Bad >= 2), pointSpan(grad, grad.FirstBad), pointSpan(grad, grad.Last))
+			f.Set("nan.isolated", evidence.BoolOf(grad.FiniteAfterBad && grad.BadRun == 0 && grad.LongestBadRun <= 3), pointSpan(grad, grad.FirstBad))
+		}
+	}
+	in.each(evidence.NumericWarning, func(x *evidence.Event) {
+		if strings.Contains(x.Text, "degrees of freedom") {
+			f.Set("nan.single_sample_group", evidence.BoolOf(true), x.Span)
+		}
+	})
+	if g, ok := f["run.generations"]; ok {
+		f.Set("nan.single_sample_group", evidence.BoolOf(g.Value.I == 1), g.Spans...)
+	}
+	if p, ok := f["memory.peak_fraction"]; ok {
+		grows, known := f.Bool("memory.grows")
+		f.Set("nan.memory_fine", evidence.BoolOf(p.Value.F < memoryMargin && !(known && grows)), p.Spans...)
+	} else if grows, known := f.Bool("memory.grows"); known && !grows {
+		f.Set("nan.memory_fine", evidence.BoolOf(true), f["memory.grows"].Spans...)
+	}
+	for _, x := range in.Events {
+		if (x.Kind == evidence.OOMRecovered || memoryKind(x.Kind) && in.Recovered(x)) && in.After(e, x) {
+			f.Set("nan.after_oom_recovery", evidence.BoolOf(true), x.Span)
+			break
+		}
+	}
+	if _, ok := f["nan.after_oom_recovery"]; !ok {
+		f.Set("nan.after_oom_recovery", evidence.BoolOf(false))
+	}
+	if x := in.first(evidence.Xid, evidence.ECCError, evidence.SDCSuspected); x != nil {
+		f.Set("nan.hardware_signs", evidence.BoolOf(true), x.Span)
+	}
+	ranks := map[int]bool{}
+	for _, x := range in.Events {
+		if x.Kind == evidence.NonfiniteValue || x.Kind == evidence.NonfiniteNamed {
+			ranks[x.Who.Rank] = true
+		}
+	}
+	if in.World > 1 && e.Kind == evidence.NonfiniteNamed && e.Who.Rank != evidence.None {
+		f.Set("nan.one_rank", evidence.BoolOf(len(ranks) == 1), e.Span)
+	}
+}
+
+// seriesAt finds the training series of name that e belongs to: same artifact
+// and rank if there is one, else any.
+func seriesAt(in Input, e *evidence.Event, name string) *evidence.Series {
+	var best *evidence.Series
+	for _, s := range in.named(name, "train") {
+		if s.Key.Artifact == e.Span.Artifact && s.Key.Launch == e.Who.Launch && (s.Key.Rank == e.Who.Rank || s.Key.Rank == evidence.None) {
+			return s
+		}
+		if best == nil {
+			best = s
+		}
+	}
+	return best
+}
+
+func finiteBefore(s *evidence.Series, offset int64, artifact string) []float64 {
+	var out []float64
+	for _, p := range s.Points() {
+		if s.Key.Artifact == artifact && p.Offset >= offset {
+			break
+		}
+		if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
+			out = append(out, p.Value)
+		}
+	}
+	return out
+}
+
+// ordinalAt counts the points of s before e.
+func ordinalAt(s *evidence.Series, e *evidence.Event) int64 {
+	n := int64(0)
+	for _, p := range s.Points() {
+		if s.Key.Artifact == e.Span.Artifact && p.Offset >= e.Span.Offset {
+			break
+		}
+		n = p.Ordinal + 1
+	}
+	return n
+}
+
+func spike(f evidence.Known, name, ratio string, before []float64, s *evidence.Series, by float64) {
+	if len(before) < 3 {
+		return
+	}
+	if len(before) > recent {
+		before = before[len(before)-recent:]
+	}
+	m := median(before)
+	tail := before[len(before)-min(5, len(before)):]
+	top := 0.0
+	for _, v := range tail {
+		top = math.Max(top, v)
+	}
+	if m <= 0 {
+		return
+	}
+	f.Set(name, evidence.BoolOf(top >= by*m), pointSpan(s, s.LastBeforeBad))
+	if ratio != "" {
+		f.Set(ratio, evidence.FloatOf(top/m), pointSpan(s, s.LastBeforeBad))
+	}
+}
+
+// pointsBetween counts logged training points of an artifact between offsets.
+func pointsBetween(in Input, artifact string, from, to int64) int {
+	n := 0
+	for _, s := range in.Series {
+		if s.Key.Artifact != artifact || s.Key.Name != "loss" {
+			continue
+		}
+		for _, p := range s.Points() {
+			if p.Offset > from && p.Offset < to {
+				n++
+			}
+		}
+		return n
+	}
+	return n
+}

@@ -1,0 +1,189 @@
+package detect
+
+import (
+	"math"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// deviceMemory restates the message's own figures and reconciles them.
+//
+// All sizes are intervals (two printed decimals); a difference adds the
+// uncertainties, so "outside the allocator" and "unexplained" come out as
+// intervals too. Formulas (pytorch-memory.md §1.3):
+//
+//	outside     = this process - reserved - private pools
+//	unexplained = capacity - free - this process (or reserved) - other processes
+//
+// A listed process whose use covers this process's reserved bytes to within a
+// context's size, while the message does not name "this process", is this
+// process under another pid namespace, not a stranger.
+func deviceMemory(in Input, f evidence.Known) {
+	e := in.Memory
+	if e == nil {
+		return
+	}
+	f.Set("oom.kind", evidence.TextOf(string(e.Kind)), e.Span)
+	take := func(fact, attr string) (evidence.Value, bool) {
+		v, ok := e.Attrs[attr]
+		if ok {
+			f.Set(fact, v, e.Span)
+		}
+		return v, ok
+	}
+	requested, okReq := take("oom.requested", "requested")
+	capacity, okCap := take("oom.capacity", "capacity")
+	free, okFree := take("oom.free", "free")
+	allocated, okAlloc := take("oom.allocated", "allocated")
+	reserved, okRes := take("oom.reserved", "reserved")
+	_, okUn := take("oom.reserved_unallocated", "unallocated")
+	take("oom.private_pools", "private_pools")
+	take("oom.allowed", "allowed")
+	take("oom.backend", "backend")
+	take("oom.where", "where")
+	this, okThis := take("oom.this_process", "this_process")
+	others, okOthers := e.Attrs["other_processes"]
+	if okReq {
+		bogus := requested.Lo >= 1<<50 || okCap && capacity.Hi > 0 && requested.Lo/64 >= capacity.Hi
+		f.Set("oom.bogus", evidence.BoolOf(bogus), e.Span)
+	}
+	if okRes && okAlloc && !okUn {
+		f.Set("oom.reserved_unallocated", sub(reserved, allocated), e.Span)
+	}
+	// One listed process that holds just what this process has reserved, plus a
+	// context, is this process seen from another pid namespace.
+	const context = 2 << 30
+	if okOthers && !okThis && okRes && e.Attrs["processes"].I == 1 && others.Hi >= reserved.Lo && others.Lo <= reserved.Hi+context {
+		this, okThis = others, true
+		okOthers = false
+		f.Set("oom.this_process", this, e.Span)
+		f.Set("oom.other_processes", evidence.SizeOf(0, 0), e.Span)
+	} else if okOthers {
+		f.Set("oom.other_processes", others, e.Span)
+	} else if okThis {
+		f.Set("oom.other_processes", evidence.SizeOf(0, 0), e.Span)
+	}
+	if okThis && okRes {
+		f.Set("oom.outside_allocator", floor0(sub(this, reserved)), e.Span)
+	}
+	if okCap && okFree && (okThis || okRes) {
+		mine := this
+		if !okThis {
+			mine = reserved
+		}
+		rest := sub(sub(capacity, free), mine)
+		if okOthers {
+			rest = sub(rest, others)
+		}
+		f.Set("oom.unexplained", floor0(rest), e.Span)
+	}
+	f.Set("oom.phase", evidence.TextOf(phaseOf(in, e)), e.Span)
+	if n, sp, ok := stepsBefore(in, e); ok {
+		f.Set("oom.first_step", evidence.BoolOf(n <= 0), sp...)
+		if n > 0 && e.Step != evidence.None {
+			f.Set("oom.step", evidence.IntOf(e.Step), sp...)
+		}
+	}
+	ranks := map[int]bool{}
+	var spans []evidence.Span
+	recovered := int64(0)
+	for _, x := range in.Events {
+		if x.Quoted || !memoryKind(x.Kind) {
+			if x.Kind == evidence.OOMRecovered {
+				recovered++
+			}
+			continue
+		}
+		if in.Recovered(x) {
+			recovered++
+			continue
+		}
+		if !ranks[x.Who.Rank] {
+			ranks[x.Who.Rank] = true
+			spans = append(spans, x.Span)
+		}
+	}
+	if len(ranks) > 0 {
+		f.Set("oom.ranks", evidence.IntOf(int64(len(ranks))), spans...)
+		if in.World > 1 {
+			f.Set("oom.all_ranks", evidence.BoolOf(len(ranks) >= in.World), spans...)
+		}
+	}
+	f.Set("oom.recovered_before", evidence.IntOf(recovered))
+	if recovered > 1 {
+		f.Set("oom.retry_same_failure", evidence.BoolOf(true), e.Span)
+	}
+	if l, ok := f["batch.length"]; ok && okReq && l.Value.I > 0 {
+		exactTensor(f, requested, l)
+	}
+}
+
+// exactTensor checks whether the request is an attention score tensor of the
+// failing batch: count x heads x length² x bytes must be a whole, even number of
+// bytes per pair within the printed precision.
+func exactTensor(f evidence.Known, requested evidence.Value, length evidence.Found) {
+	pairs := float64(length.Value.I) * float64(length.Value.I)
+	if n, ok := f["batch.count"]; ok {
+		pairs *= float64(n.Value.I)
+	} else if n, ok := f["run.batch"]; ok {
+		pairs *= float64(n.Value.I)
+	}
+	lo, hi := float64(requested.Lo)/pairs, float64(requested.Hi)/pairs
+	k := math.Round((lo + hi) / 2)
+	if k >= 2 && k <= 512 && int64(k)%2 == 0 && k >= lo*(1-1e-9) && k <= hi*(1+1e-9)+2e6/pairs {
+		f.Set("oom.exact_tensor", evidence.BoolOf(true), length.Spans...)
+	}
+}
+
+func memoryKind(k evidence.Kind) bool {
+	switch k {
+	case evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.ServeStartOOM, evidence.ManagedOOM:
+		return true
+	}
+	return false
+}
+
+func sub(a, b evidence.Value) evidence.Value { return evidence.SizeOf(a.Lo-b.Hi, a.Hi-b.Lo) }
+
+func floor0(v evidence.Value) evidence.Value {
+	return evidence.SizeOf(max(v.Lo, 0), max(v.Hi, 0))
+}
+
+// stepsBefore counts the training points logged before e by its own rank (or by
+// any, if its rank logs none), with the last one's span. It is unknown when the
+// attempt logs no training metric and shows no bar at all.
+func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
+	n, seen := int64(0), false
+	var last evidence.Span
+	for _, s := range in.Series {
+		switch s.Key.Name {
+		case "loss", "grad_norm", "lr":
+		default:
+			continue
+		}
+		if s.Key.Phase == "eval" {
+			continue
+		}
+		seen = true
+		if s.Key.Artifact != e.Span.Artifact {
+			n = max(n, s.Count)
+			last = pointSpan(s, s.Last)
+			continue
+		}
+		for _, p := range s.Points() {
+			if p.Offset < e.Span.Offset {
+				n = max(n, p.Ordinal+1)
+				last = pointSpan(s, p)
+			}
+		}
+	}
+	if seen {
+		return n, []evidence.Span{last}, true
+	}
+	for _, x := range in.Events {
+		if x.Kind == evidence.PhaseMark && x.Attrs.Str("phase") == "train" {
+			return 0, []evidence.Span{x.Span}, true
+		}
+	}
+	return 0, nil, false
+}

@@ -1,0 +1,235 @@
+package detect
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// collectives says who is missing from, behind in or at odds with the others in
+// the collectives that timed out.
+//
+//  1. Group the timeouts by process group.
+//  2. A rank of the job that no timeout names, while at least half of the ranks
+//     do, is missing.
+//  3. Within a group, ranks whose last enqueued work or sequence number is the
+//     lowest, if the numbers differ, are lagging.
+//  4. Different operations or sizes at one sequence number are a mismatch.
+func collectives(in Input, f evidence.Known) {
+	type group struct {
+		seq  map[int]int64
+		op   map[int64]map[string]bool
+		span map[int]evidence.Span
+	}
+	groups := map[string]*group{}
+	ranks := map[int]bool{}
+	var timeout float64
+	var spans []evidence.Span
+	in.each(evidence.CollTimeout, func(e *evidence.Event) {
+		if ms := e.Attrs["timeout_ms"].I; ms > 0 {
+			timeout = float64(ms) / 1000
+		}
+		spans = append(spans, e.Span)
+		r := e.Who.Rank
+		if r == evidence.None {
+			return
+		}
+		ranks[r] = true
+		g := groups[e.Attrs.Str("group")]
+		if g == nil {
+			g = &group{map[int]int64{}, map[int64]map[string]bool{}, map[int]evidence.Span{}}
+			groups[e.Attrs.Str("group")] = g
+		}
+		if s, ok := e.Attrs["seq"]; ok {
+			g.seq[r] = s.I
+			if g.op[s.I] == nil {
+				g.op[s.I] = map[string]bool{}
+			}
+			g.op[s.I][e.Attrs.Str("op")+"/"+e.Attrs["numel_in"].String()] = true
+			g.span[r] = e.Span
+		}
+	})
+	in.each(evidence.CollState, func(e *evidence.Event) {
+		g := groups[e.Attrs.Str("group")]
+		if g == nil || e.Who.Rank == evidence.None {
+			return
+		}
+		if s, ok := e.Attrs["last_enqueued"]; ok && s.I >= 0 {
+			if old, have := g.seq[e.Who.Rank]; !have || s.I < old {
+				g.seq[e.Who.Rank] = s.I
+			}
+		}
+	})
+	if timeout > 0 {
+		f.Set("dist.timeout_s", evidence.FloatOf(timeout), clip(spans)...)
+	}
+	if in.World > 1 && len(ranks) > 0 && len(ranks)*2 >= in.World {
+		var missing []int64
+		for r := 0; r < in.World; r++ {
+			if !ranks[r] {
+				missing = append(missing, int64(r))
+			}
+		}
+		f.Set("dist.missing_ranks", evidence.IntsOf(missing), clip(spans)...)
+	}
+	names := make([]string, 0, len(groups))
+	for n := range groups {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		g := groups[n]
+		lo, hi := int64(1)<<62, int64(-1)
+		for _, s := range g.seq {
+			lo, hi = min(lo, s), max(hi, s)
+		}
+		if len(g.seq) > 1 && lo < hi {
+			var lag []int64
+			var at []evidence.Span
+			for _, r := range sorted(g.seq) {
+				if g.seq[r] == lo {
+					lag = append(lag, int64(r))
+					at = append(at, g.span[r])
+				}
+			}
+			f.Set("dist.lagging_ranks", evidence.IntsOf(lag), clip(at)...)
+		}
+		for _, ops := range g.op {
+			if len(ops) > 1 {
+				f.Set("dist.op_mismatch", evidence.BoolOf(true), clip(spans)...)
+			}
+		}
+	}
+	if x := in.first(evidence.CollDesync); x != nil {
+		f.Set("dist.op_mismatch", evidence.BoolOf(true), x.Span)
+	}
+	aloneRank(in, f, timeout)
+	if in.Lead != nil {
+		if n, sp, ok := stepsBefore(in, in.Lead); ok {
+			f.Set("dist.at_start", evidence.BoolOf(n == 0), sp...)
+		}
+		fn := f["trace.functions"].Value.S
+		if strings.Contains(fn, "_next_data") || strings.Contains(fn, "_try_get_data") {
+			f.Set("dist.data_wait", evidence.BoolOf(true), in.Lead.Span)
+		}
+	}
+	if x := in.first(evidence.NetworkFault, evidence.LinkError); x != nil {
+		f.Set("dist.network_named", evidence.BoolOf(true), x.Span)
+	}
+	for _, e := range in.Events {
+		spec := evidence.SpecOf(e.Kind)
+		if spec.Role == evidence.RoleFault && e.Kind != evidence.Stall && !in.Recovered(e) && !e.Quoted {
+			f.Set("dist.other_fault", evidence.BoolOf(true), e.Span)
+			break
+		}
+		if memoryKind(e.Kind) && in.Recovered(e) || e.Kind == evidence.OOMRecovered {
+			if len(spans) > 0 {
+				f.Set("dist.oom_skipped_rank", evidence.BoolOf(true), e.Span)
+			}
+		}
+	}
+	if _, ok := f["dist.other_fault"]; !ok && len(spans) > 0 {
+		f.Set("dist.other_fault", evidence.BoolOf(false))
+	}
+	perRank := map[int]int64{}
+	lateSteps := false
+	var comm []evidence.Span
+	in.each(evidence.CommCreated, func(e *evidence.Event) {
+		perRank[e.Who.Rank]++
+		if n, _, ok := stepsBefore(in, e); ok && n > 0 {
+			lateSteps = true
+			comm = append(comm, e.Span)
+		}
+	})
+	most := int64(0)
+	for _, n := range perRank {
+		most = max(most, n)
+	}
+	if most > 0 {
+		f.Set("dist.comms", evidence.IntOf(most), clip(comm)...)
+		f.Set("dist.comms_growing", evidence.BoolOf(lateSteps), clip(comm)...)
+	}
+}
+
+// aloneRank looks for work that one rank does alone and that has begun and not
+// ended when the others give up waiting.
+func aloneRank(in Input, f evidence.Known, timeout float64) {
+	var open *evidence.Event
+	var progress []evidence.Span
+	var per float64
+	in.each(evidence.RankPhase, func(e *evidence.Event) {
+		if e.Attrs["ends"].True() {
+			if open != nil && open.Who.Rank == e.Who.Rank {
+				open = nil
+			}
+			return
+		}
+		if open == nil || open.Who.Rank != e.Who.Rank {
+			open = e
+			return
+		}
+		progress = append(progress, e.Span)
+		if s := e.Attrs["seconds"].F; s > 0 {
+			per = s
+		}
+	})
+	if open == nil {
+		return
+	}
+	f.Set("dist.rank0_alone", evidence.BoolOf(true), append([]evidence.Span{open.Span}, clip(progress)...)...)
+	items := float64(open.Attrs["count"].I)
+	total := open.Attrs["seconds"].F
+	if total == 0 && items > 0 && per > 0 {
+		total = items * per
+	}
+	if total > 0 {
+		sp := append([]evidence.Span{open.Span}, clip(progress)...)
+		f.Set("dist.alone_seconds", evidence.FloatOf(total), sp...)
+		if timeout > 0 {
+			f.Set("dist.alone_over_timeout", evidence.BoolOf(total > timeout), sp...)
+		}
+	}
+}
+
+// deviceFaults restates the leading device fault.
+func deviceFaults(in Input, f evidence.Known) {
+	order := map[string]int{"hardware": 0, "link": 1, "driver": 2, "application": 3, "notice": 4, "consequence": 5}
+	var best *evidence.Event
+	in.each(evidence.Xid, func(e *evidence.Event) {
+		if best == nil || order[e.Attrs.Str("severity")] < order[best.Attrs.Str("severity")] {
+			best = e
+		}
+	})
+	if best != nil {
+		f.Set("xid.code", best.Attrs["xid"], best.Span)
+		f.Set("xid.severity", best.Attrs["severity"], best.Span)
+		if l := in.Lead; l != nil && l.Who.Rank != evidence.None && best.Who.Rank != evidence.None {
+			f.Set("xid.on_fault_device", evidence.BoolOf(best.Who.Rank == l.Who.Rank), best.Span, l.Span)
+		}
+	}
+	if e := in.first(evidence.CUDAFault, evidence.CUDAAssert); e != nil {
+		f.Set("cuda.what", evidence.TextOf(e.Attrs.Str("what")), e.Span)
+	}
+	in.each(evidence.CUDAAssert, func(e *evidence.Event) {
+		c := e.Attrs.Str("condition")
+		if c == "" {
+			return
+		}
+		if _, done := f["cuda.assert_index"]; !done {
+			f.Set("cuda.assert_index", evidence.BoolOf(rangeCheck(c)), e.Span)
+		}
+	})
+}
+
+// rangeCheck reports whether an asserted expression compares an index or a
+// class with a bound.
+func rangeCheck(c string) bool {
+	l := strings.ToLower(c)
+	for _, w := range []string{"index", "idx", "n_classes", "num_classes", "dimsize", "target", "t >= 0", "numel"} {
+		if strings.Contains(l, w) && strings.ContainsAny(c, "<>") {
+			return true
+		}
+	}
+	return false
+}

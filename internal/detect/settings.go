@@ -1,0 +1,138 @@
+package detect
+
+import (
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// stacks orders framework names from the one whose settings a person changes to
+// the one below it.
+var stacks = []string{"vllm", "sglang", "torchtitan", "megatron", "nemo", "trl", "axolotl", "llamafactory", "unsloth", "hf", "lightning", "ultralytics", "mmengine", "detectron2", "fairseq", "keras", "maxtext", "deepspeed", "composer", "accelerate", "diffusers", "fsdp", "torchtune", "timm", "tensorflow", "jax", "pytorch"}
+
+// settings takes over the stated facts; the last statement of a name counts, as
+// later configuration overrides earlier, except that run.frameworks gathers.
+func settings(in Input, f evidence.Known) {
+	seen := map[string]bool{}
+	var spans []evidence.Span
+	for _, s := range in.Stated {
+		if s.Name == "run.frameworks" {
+			for _, w := range strings.Fields(s.Value.S) {
+				if !seen[w] {
+					seen[w] = true
+					spans = append(spans, s.Span)
+				}
+			}
+			continue
+		}
+		f.Set(s.Name, s.Value, s.Span)
+	}
+	for _, s := range in.Series {
+		if w, ok := sourceStack[s.Key.Source]; ok && !seen[w] {
+			seen[w] = true
+			spans = append(spans, pointSpan(s, s.First))
+		}
+	}
+	for _, e := range in.Events {
+		for _, fr := range e.Stack {
+			for dir, w := range fileStack {
+				if !seen[w] && strings.Contains(fr.File, dir) {
+					seen[w] = true
+					spans = append(spans, e.Span)
+				}
+			}
+		}
+		switch {
+		case e.Kind == evidence.DeviceOOM && !seen["pytorch"]:
+			switch e.Attrs.Str("backend") {
+			case "cuda", "hip", "xpu", "npu", "mps":
+				seen["pytorch"] = true
+				spans = append(spans, e.Span)
+			case "xla":
+				seen["jax"] = true
+			case "tensorflow":
+				seen["tensorflow"] = true
+			}
+		}
+	}
+	var all []string
+	for _, w := range stacks {
+		if seen[w] {
+			all = append(all, w)
+		}
+	}
+	if len(all) > 0 {
+		f.Set("run.frameworks", evidence.TextOf(strings.Join(all, " ")), clip(spans)...)
+		f.Set("run.stack", evidence.TextOf(all[0]), clip(spans)...)
+	}
+	if in.World > 0 {
+		if _, ok := f["run.world"]; !ok {
+			f.Set("run.world", evidence.IntOf(int64(in.World)))
+		}
+	}
+	if z, ok := f["run.zero_stage"]; ok {
+		if _, done := f["run.sharded"]; !done {
+			f.Set("run.sharded", evidence.BoolOf(z.Value.I >= 2), z.Spans...)
+		}
+	}
+	resumed := false
+	var at []evidence.Span
+	in.each(evidence.ResumeMark, func(e *evidence.Event) { resumed, at = true, append(at, e.Span) })
+	f.Set("run.resumed", evidence.BoolOf(resumed), clip(at)...)
+	if e := in.first(evidence.AnomalyMode); e != nil {
+		f.Set("run.anomaly_mode", evidence.BoolOf(true), e.Span)
+	}
+	if last := lrAtFault(in); last != nil {
+		if _, ok := f["run.lr"]; !ok {
+			f.Set("run.lr", evidence.FloatOf(last.LastFinite.Value), pointSpan(last, last.LastFinite))
+		}
+	}
+}
+
+func lrAtFault(in Input) *evidence.Series {
+	for _, s := range in.named("lr", "") {
+		if s.HasFinite {
+			return s
+		}
+	}
+	return nil
+}
+
+// sourceStack names the framework that prints a metric format.
+var sourceStack = map[string]string{
+	"hf": "hf", "megatron": "megatron", "titan": "torchtitan", "torchtitan": "torchtitan", "lightning": "lightning", "deepspeed": "deepspeed",
+	"nemo": "nemo", "fairseq": "fairseq", "detectron2": "detectron2", "mmengine": "mmengine", "mmcv": "mmengine", "ultralytics": "ultralytics",
+	"timm": "timm", "composer": "composer", "keras": "keras", "maxtext": "maxtext", "vllm": "vllm", "sglang": "sglang", "diffusers": "diffusers",
+}
+
+// fileStack names the framework by a folder in a traceback's file names.
+var fileStack = map[string]string{
+	"/transformers/": "hf", "/lightning/": "lightning", "/pytorch_lightning/": "lightning", "/deepspeed/": "deepspeed", "/megatron/": "megatron",
+	"/torchtitan/": "torchtitan", "/vllm/": "vllm", "/sglang/": "sglang", "/jax/": "jax", "/tensorflow/": "tensorflow", "/keras/": "keras",
+	"/fairseq/": "fairseq", "/mmengine/": "mmengine", "/detectron2/": "detectron2", "/ultralytics/": "ultralytics", "/accelerate/": "accelerate",
+	"/diffusers/": "diffusers", "/torch/": "pytorch", "/trl/": "trl", "/composer/": "composer", "/timm/": "timm", "/torchtune/": "torchtune", "/fsdp/": "fsdp",
+}
+
+// changes compares with the attempt before.
+func changes(in Input, f evidence.Known) {
+	p := in.Before
+	if p == nil {
+		return
+	}
+	f.Set("changed.after_oom", evidence.BoolOf(p.Memory))
+	f.Set("changed.after_nan", evidence.BoolOf(p.Nonfinite))
+	diff := func(fact, name string) {
+		a, ok1 := p.Facts[name]
+		b, ok2 := f[name]
+		if ok1 && ok2 {
+			f.Set(fact, evidence.BoolOf(a.Value.String() != b.Value.String()), append(append([]evidence.Span(nil), a.Spans...), b.Spans...)...)
+		}
+	}
+	diff("changed.batch", "run.batch")
+	diff("changed.precision", "run.precision")
+	diff("changed.lr", "run.lr")
+	if on, ok := f.Bool("run.anomaly_mode"); ok && on {
+		was, _ := p.Facts.Bool("run.anomaly_mode")
+		f.Set("changed.anomaly_mode", evidence.BoolOf(!was), f["run.anomaly_mode"].Spans...)
+	}
+}

@@ -1,0 +1,773 @@
+// Package diagnose finds what failed first, what only followed, in which order
+// memory failures and non-finite values came, and why: it links events, sets
+// the initiating fault apart from its collateral, and weighs the entries of the
+// encyclopedia against what is known.
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/timeline"
+)
+
+// A Case is what is found out about one attempt.
+type Case struct {
+	Timeline *timeline.Timeline
+	Index    int
+	Attempt  *timeline.Attempt
+
+	Lead        *timeline.Item // the initiating fault; nil when there is none
+	LeadClass   evidence.Class
+	Basis       string
+	Standing    string // established, supported, undecidable
+	Rivals      []*timeline.Item
+	SameKind    bool // all rivals are of the lead's kind: which rank is open, what is not
+	Elimination *Elimination
+	Links       []Link
+
+	Memory *timeline.Item // device-memory failure to explain or order; nil if none
+	NaN    *timeline.Item // non-finite value to explain or order; nil if none
+
+	Outcome string
+	World   int
+	Ranks   []int
+	Notes   []Note // contradictions and side findings worth stating
+
+	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
+	recovered  map[*timeline.Item]bool
+	survivors  map[*evidence.Event]bool // recovered, by the event itself
+}
+
+// An Elimination is a rank found by what the others say.
+type Elimination struct {
+	Rank  int
+	Why   string
+	Spans []evidence.Span
+	Ranks []int // the ranks that were ruled out
+}
+
+// A Link says that one event is explained by another.
+type Link struct {
+	Item  *timeline.Item
+	By    *timeline.Item
+	Rule  string
+	Text  string
+	Count int
+	Ranks []int
+}
+
+// A Note is a statement with its proof.
+type Note struct {
+	Text  string
+	Spans []evidence.Span
+}
+
+// Examine reads one attempt:
+//
+//  1. Who took part, and whether the run says that it finished.
+//  2. Set aside what was survived, re-printed, or happened after the end.
+//  3. Candidates are the faults and outside stops left; drop those that another
+//     one explains by a mechanism.
+//  4. The lead is the candidate that is not known to come after another. Several
+//     such candidates are rivals.
+//  5. Without a candidate: a rank that works alone while others wait, the first
+//     process that ended by itself, the rank that the others' timeouts leave
+//     over, the earliest effect.
+func Examine(tl *timeline.Timeline, index int) *Case {
+	c := &Case{Timeline: tl, Index: index, Attempt: tl.Attempts[index],
+		finishedAt: map[int]int64{}, recovered: map[*timeline.Item]bool{}, survivors: map[*evidence.Event]bool{}}
+	c.members()
+	c.finish()
+	c.setAside()
+	cands := c.candidates()
+	cands = c.dropExplained(cands)
+	switch {
+	case len(cands) > 0:
+		c.choose(cands)
+	default:
+		c.withoutWords()
+	}
+	c.promote()
+	if c.Lead != nil && c.LeadClass == "" {
+		c.LeadClass = classOf(c.Lead)
+	}
+	c.memoryAndNaN()
+	c.Links = c.explainRest()
+	c.outcome()
+	c.launcherHint()
+	return c
+}
+
+func classOf(it *timeline.Item) evidence.Class {
+	if s := evidence.SpecOf(it.Kind); s != nil {
+		return s.Class
+	}
+	return ""
+}
+
+func role(it *timeline.Item) evidence.Role {
+	if s := evidence.SpecOf(it.Kind); s != nil {
+		return s.Role
+	}
+	return 0
+}
+
+// IsMemory reports whether k is a failure to get device memory.
+func IsMemory(k evidence.Kind) bool {
+	switch k {
+	case evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.ServeStartOOM, evidence.ManagedOOM:
+		return true
+	}
+	return false
+}
+
+func isNaN(k evidence.Kind) bool {
+	switch k {
+	case evidence.NonfiniteValue, evidence.NonfiniteNamed, evidence.LossOmitted, evidence.ScaleFloor:
+		return true
+	}
+	return false
+}
+
+// members counts the ranks that the attempt shows.
+func (c *Case) members() {
+	ranks := map[int]bool{}
+	for _, it := range c.Attempt.Items {
+		if it.Who.Rank >= 0 {
+			ranks[it.Who.Rank] = true
+		}
+		if v, ok := it.Attrs["world"]; ok {
+			c.World = max(c.World, int(v.I))
+		}
+	}
+	for _, s := range c.Attempt.Series {
+		if s.Key.Rank >= 0 {
+			ranks[s.Key.Rank] = true
+		}
+	}
+	for _, p := range c.Attempt.Parts {
+		if r := c.Timeline.Sources[p.Source].Artifact.Owner.Rank; r >= 0 {
+			ranks[r] = true
+		}
+	}
+	for _, f := range c.Attempt.Facts {
+		if f.Name == "run.world" {
+			c.World = max(c.World, int(f.Value.I))
+		}
+	}
+	for r := range ranks {
+		c.Ranks = append(c.Ranks, r)
+		c.World = max(c.World, r+1)
+	}
+	sort.Ints(c.Ranks)
+}
+
+// finish notes where the run says that it is complete: by words, or by a step
+// counter that reaches its total.
+func (c *Case) finish() {
+	for _, it := range c.Attempt.Items {
+		if it.Kind == evidence.Finished {
+			if _, ok := c.finishedAt[it.Source]; !ok {
+				c.finishedAt[it.Source] = it.Span.Offset
+			}
+		}
+	}
+	total := map[string]int64{}
+	for _, f := range c.Attempt.Facts {
+		if f.Name == "setting.total_steps" && f.Value.I > 0 {
+			total[f.Span.Artifact] = f.Value.I
+		}
+	}
+	for _, s := range c.Attempt.Series {
+		n := total[s.Key.Artifact]
+		if n == 0 || s.Key.Name != "loss" || s.Last.Step < n {
+			continue
+		}
+		for _, p := range c.Attempt.Parts {
+			if c.Timeline.Sources[p.Source].Artifact.Path == s.Key.Artifact {
+				if at, ok := c.finishedAt[p.Source]; !ok || s.Last.Offset < at {
+					c.finishedAt[p.Source] = s.Last.Offset
+				}
+			}
+		}
+	}
+}
+
+func (c *Case) afterFinish(it *timeline.Item) bool {
+	at, ok := c.finishedAt[it.Source]
+	return ok && it.Span.Offset > at
+}
+
+// Recovered reports whether the run went on after it.
+func (c *Case) Recovered(e *evidence.Event) bool {
+	return c.survivors[e]
+}
+
+// setAside marks survived faults.
+func (c *Case) setAside() {
+	for _, it := range c.Attempt.Items {
+		if role(it) != evidence.RoleFault || it.Attempt < 0 {
+			continue
+		}
+		switch {
+		case isNaN(it.Kind):
+			c.recovered[it] = c.isolated(it)
+		case it.Kind == evidence.Xid, it.Kind == evidence.SXid:
+		case c.handled(it):
+			c.recovered[it] = true
+		default:
+			c.recovered[it] = c.survived(it)
+		}
+		if c.recovered[it] {
+			c.survivors[&it.Event] = true
+		}
+	}
+}
+
+// handled reports whether a handler speaks of it within three lines.
+func (c *Case) handled(it *timeline.Item) bool {
+	if !IsMemory(it.Kind) {
+		return false
+	}
+	for _, x := range c.Attempt.Items {
+		if x.Kind != evidence.OOMRecovered || x.Source != it.Source || x.Who.Launch != it.Who.Launch {
+			continue
+		}
+		if d := x.Span.Line - it.Span.Line; d >= -3 && d <= 3 && c.pointsAfter(it) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// stdoutBuffer is how much of a process's buffered output may come out after the
+// traceback that followed it.
+const stdoutBuffer = 16 << 10
+
+// survived reports whether the same process went on training after it. A
+// message without a traceback (a logger printed it) is survived when one more
+// training line follows. A traceback may be followed by buffered lines of before
+// it, so it needs more: lines beyond the buffer, or times that are later.
+func (c *Case) survived(it *timeline.Item) bool {
+	n := c.pointsAfter(it)
+	if n == 0 {
+		return false
+	}
+	if len(it.Stack) == 0 && it.Chain == "" {
+		return n >= 1 && !c.exitsAfter(it) || n >= 50
+	}
+	if n < 3 {
+		return false
+	}
+	for _, s := range c.Attempt.Series {
+		if !c.ownSeries(s, it) {
+			continue
+		}
+		if s.Last.Offset-it.Span.Offset > stdoutBuffer {
+			return true
+		}
+		if it.Stamp.Known() && s.Last.Stamp.Known() && s.Last.Stamp.Clock == it.Stamp.Clock && s.Last.Stamp.Time.After(it.Stamp.Time.Add(time.Second)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Case) exitsAfter(it *timeline.Item) bool {
+	for _, x := range c.Attempt.Items {
+		if role(x) == evidence.RoleExit && x.Source == it.Source && x.Span.Offset > it.Span.Offset && (x.Who.Rank == it.Who.Rank || x.Who.Rank == evidence.None || it.Who.Rank == evidence.None) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownSeries reports whether s is training progress of it's own process.
+func (c *Case) ownSeries(s *evidence.Series, it *timeline.Item) bool {
+	switch s.Key.Name {
+	case "loss", "grad_norm", "lr", "perplexity":
+	default:
+		return false
+	}
+	if s.Key.Artifact != it.Span.Artifact || s.Key.Launch != it.Who.Launch || s.Key.Phase == "eval" {
+		return false
+	}
+	return s.Key.Rank == it.Who.Rank || s.Key.Rank <= 0 && it.Who.Rank <= 0
+}
+
+// pointsAfter counts training lines of the same process after it.
+func (c *Case) pointsAfter(it *timeline.Item) int64 {
+	n := int64(0)
+	for _, s := range c.Attempt.Series {
+		if !c.ownSeries(s, it) || s.Last.Offset <= it.Span.Offset {
+			continue
+		}
+		at := int64(0)
+		for _, p := range s.Points() {
+			if p.Offset <= it.Span.Offset {
+				at = p.Ordinal + 1
+			}
+		}
+		n = max(n, s.Count-at)
+	}
+	return n
+}
+
+// isolated reports whether the metric was finite again to the end, so that the
+// weights stayed finite.
+func (c *Case) isolated(it *timeline.Item) bool {
+	if it.Kind == evidence.ScaleFloor || it.Kind == evidence.NonfiniteNamed && len(it.Stack) > 0 {
+		return false
+	}
+	metric := it.Attrs.Str("metric")
+	for _, s := range c.Attempt.Series {
+		if s.Key.Artifact != it.Span.Artifact || s.Key.Launch != it.Who.Launch {
+			continue
+		}
+		if s.Key.Name != metric && !(metric == "" && s.Key.Name == "loss") {
+			continue
+		}
+		if it.Attrs["hidden"].True() {
+			return s.Last.Value != 0 && s.Count > 0 && s.Last.Offset > it.Span.Offset
+		}
+		if s.Bad > 0 && s.FiniteAfterBad && s.BadRun == 0 {
+			return true
+		}
+		if s.Bad == 0 && s.Last.Offset > it.Span.Offset { // named by a guard, and the metric never showed it
+			return true
+		}
+	}
+	return false
+}
+
+// candidates are the events that can have started the failure.
+func (c *Case) candidates() []*timeline.Item {
+	var out, machine []*timeline.Item
+	jobFault := false
+	for _, it := range c.Attempt.Items {
+		r := role(it)
+		if r != evidence.RoleFault && r != evidence.RoleStop || c.recovered[it] || it.Quoted || c.afterFinish(it) {
+			continue
+		}
+		switch sev := it.Attrs.Str("severity"); {
+		case it.Kind == evidence.Xid && (sev == "consequence" || sev == "notice"):
+			continue
+		case it.Kind == evidence.SXid && sev == "nonfatal":
+			continue
+		}
+		if it.Attempt < 0 {
+			machine = append(machine, it)
+			continue
+		}
+		out = append(out, it)
+		switch classOf(it) {
+		case evidence.DeviceFault, evidence.CUDAError, evidence.Collective, evidence.ProcessExit:
+		default:
+			jobFault = jobFault || r == evidence.RoleFault
+		}
+	}
+	for _, it := range machine {
+		if c.tied(it) || !jobFault {
+			out = append(out, it)
+		}
+	}
+	// A generic exception in a chain gives way to the named fault that arose
+	// while it was handled (a probe that failed first, log-formats.md D.7).
+	out = slices.DeleteFunc(out, func(it *timeline.Item) bool {
+		if it.Kind != evidence.Exception || it.Chain != "context" {
+			return false
+		}
+		for _, x := range out {
+			if x != it && x.Source == it.Source && x.Who.Rank == it.Who.Rank && x.Kind != evidence.Exception && x.Chain != "" && x.Span.Offset > it.Span.Offset && x.Span.Line-it.Span.Line < 200 {
+				return true
+			}
+		}
+		return false
+	})
+	return out
+}
+
+// tied reports whether a machine record is tied to this job: by pid, by rank, or
+// by lying within the attempt's time.
+func (c *Case) tied(it *timeline.Item) bool {
+	if it.Who.Rank != evidence.None {
+		return true
+	}
+	pid := int64(it.Who.PID)
+	if v, ok := it.Attrs["pid"]; ok {
+		pid = v.I
+	}
+	if pid > 0 {
+		for _, x := range c.Attempt.Items {
+			if x.Attempt >= 0 && int64(x.Who.PID) == pid {
+				return true
+			}
+		}
+	}
+	for _, x := range c.Attempt.Items {
+		if x.Attempt < 0 || role(x) < evidence.RoleFault {
+			continue
+		}
+		if d, ok := timeline.Gap(it, x); ok && d >= -time.Minute && d <= 2*time.Hour {
+			return true
+		}
+	}
+	return false
+}
+
+// choose picks the lead among candidates that nothing explains.
+func (c *Case) choose(cands []*timeline.Item) {
+	tl := c.Timeline
+	later := make([]bool, len(cands))
+	for i, a := range cands {
+		for j, b := range cands {
+			if i != j {
+				if r, _ := tl.Compare(a, b); r == timeline.After {
+					later[i] = true
+				}
+			}
+		}
+	}
+	var first []*timeline.Item
+	for i, it := range cands {
+		if !later[i] {
+			first = append(first, it)
+		}
+	}
+	if len(first) == 0 { // a cycle of contradicting bases: nothing is decided
+		first = cands
+	}
+	sort.SliceStable(first, func(i, j int) bool {
+		a, b := first[i], first[j]
+		if ta, tb := evidence.SpecOf(a.Kind).Tie, evidence.SpecOf(b.Kind).Tie; ta != tb {
+			return ta < tb
+		}
+		if a.Span.Artifact != b.Span.Artifact {
+			return a.Span.Artifact < b.Span.Artifact
+		}
+		return a.Span.Offset < b.Span.Offset
+	})
+	c.Lead = first[0]
+	if len(first) > 1 {
+		c.Rivals = first[1:]
+		c.SameKind = true
+		for _, r := range c.Rivals {
+			c.SameKind = c.SameKind && r.Kind == c.Lead.Kind
+		}
+		c.Standing = incident.Undecidable
+		_, why := tl.Compare(c.Lead, c.Rivals[0])
+		c.Basis = fmt.Sprintf("not decided against %d other %s: %s", len(c.Rivals), plural(len(c.Rivals), "fault", "faults"), why)
+		return
+	}
+	c.Standing = incident.Established
+	if len(cands) == 1 {
+		c.Basis = "the only failure in evidence that nothing else explains"
+		return
+	}
+	for _, it := range cands {
+		if it != c.Lead {
+			if r, basis := tl.Compare(c.Lead, it); r == timeline.Before {
+				c.Basis = fmt.Sprintf("before the next one (%s, line %d): %s", it.Kind, it.Span.Line, basis)
+				return
+			}
+		}
+	}
+	c.Basis = "earliest by every basis that the evidence offers"
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// withoutWords finds the initiating event when no fault has words of its own.
+func (c *Case) withoutWords() {
+	var exits, effects, phases []*timeline.Item
+	effectOf := map[int]*timeline.Item{}
+	for _, it := range c.Attempt.Items {
+		if it.Quoted || c.afterFinish(it) || it.Attempt < 0 {
+			continue
+		}
+		switch role(it) {
+		case evidence.RoleExit:
+			exits = append(exits, it)
+		case evidence.RoleEffect:
+			effects = append(effects, it)
+			if it.Kind != evidence.LauncherStop && it.Kind != evidence.WrapperError && it.Who.Rank != evidence.None && effectOf[it.Who.Rank] == nil {
+				effectOf[it.Who.Rank] = it
+			}
+		case evidence.RoleNotice:
+			if it.Kind == evidence.RankPhase {
+				phases = append(phases, it)
+			}
+		}
+	}
+	timeouts := slices.DeleteFunc(slices.Clone(effects), func(it *timeline.Item) bool { return it.Kind != evidence.CollTimeout })
+	if open := openPhase(phases); open != nil && len(timeouts) > 0 {
+		c.Lead, c.LeadClass, c.Standing = open, evidence.Hang, incident.Supported
+		c.Basis = fmt.Sprintf("rank %d began work of its own here and had not ended it when the others' collective timed out (line %d)", open.Who.Rank, timeouts[0].Span.Line)
+		return
+	}
+	exits = slices.DeleteFunc(exits, func(it *timeline.Item) bool {
+		code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
+		if signal == 15 || code == -15 || code == 143 || code == 0 && signal == 0 {
+			return true
+		}
+		// A rank that said why it gave up waiting ended because of that.
+		e := effectOf[it.Who.Rank]
+		return it.Who.Rank != evidence.None && e != nil
+	})
+	if len(exits) > 0 {
+		c.choose(exits)
+		if c.Standing == incident.Established {
+			c.Standing = incident.Supported
+		}
+		if len(exits) == 1 {
+			c.Basis = "the only process that ended by itself; the rest were stopped or gave up waiting"
+		}
+		return
+	}
+	if e := c.eliminate(timeouts); e != nil {
+		c.Elimination = e
+		c.Standing = incident.Supported
+		c.LeadClass = evidence.Hang
+		c.Lead = &timeline.Item{ID: "e0", Source: -1, Attempt: c.Index, Event: evidence.Event{Kind: "unknown", Who: evidence.Nobody(), Step: evidence.None}}
+		c.Lead.Who.Rank = e.Rank
+		c.Basis = "by elimination: " + e.Why
+		return
+	}
+	effects = slices.DeleteFunc(effects, func(it *timeline.Item) bool {
+		return it.Kind == evidence.LauncherStop
+	})
+	if words := slices.DeleteFunc(slices.Clone(effects), func(it *timeline.Item) bool { return it.Kind == evidence.WrapperError }); len(words) > 0 {
+		effects = words
+	}
+	if len(effects) > 0 {
+		c.choose(effects)
+		c.Standing = incident.Undecidable
+		c.Basis = "only effects are in evidence; the process that caused them left no words here"
+		return
+	}
+	// A handled failure that keeps coming back in a run that never finished.
+	if len(c.finishedAt) == 0 {
+		var again []*timeline.Item
+		for _, it := range c.Attempt.Items {
+			if it.Kind == evidence.OOMRecovered || IsMemory(it.Kind) && c.recovered[it] {
+				again = append(again, it)
+			}
+		}
+		if len(again) >= 2 {
+			c.Lead, c.LeadClass, c.Standing = again[0], evidence.DeviceMemory, incident.Supported
+			for _, it := range again {
+				if it.Kind == evidence.DeviceOOM && it.Span.Line-c.Lead.Span.Line <= 3 {
+					c.Lead = it
+					break
+				}
+			}
+			c.Basis = "it was caught, came back, and the run shows no end"
+		}
+	}
+}
+
+// openPhase returns the first phase of a lone rank that no line ends.
+func openPhase(phases []*timeline.Item) *timeline.Item {
+	var open *timeline.Item
+	for _, p := range phases {
+		switch {
+		case p.Attrs["ends"].True():
+			if open != nil && open.Who.Rank == p.Who.Rank {
+				open = nil
+			}
+		case open == nil:
+			open = p
+		}
+	}
+	return open
+}
+
+// eliminate names the one rank that is not among those that timed out, or the
+// one that is behind all others.
+func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
+	seen := map[int]bool{}
+	lowest := map[int]int64{}
+	var spans []evidence.Span
+	for _, it := range timeouts {
+		if it.Who.Rank < 0 {
+			continue
+		}
+		if !seen[it.Who.Rank] {
+			spans = append(spans, it.Span)
+		}
+		seen[it.Who.Rank] = true
+		if s, ok := it.Attrs["seq"]; ok {
+			lowest[it.Who.Rank] = s.I
+		}
+	}
+	var ranks []int
+	for r := range seen {
+		ranks = append(ranks, r)
+	}
+	sort.Ints(ranks)
+	if c.World > 1 && len(seen) == c.World-1 {
+		for r := 0; r < c.World; r++ {
+			if !seen[r] {
+				return &Elimination{Rank: r, Ranks: ranks, Spans: clipSpans(spans),
+					Why: fmt.Sprintf("%d of %d ranks report that they waited in a collective; rank %d does not", len(seen), c.World, r)}
+			}
+		}
+	}
+	if len(lowest) > 2 {
+		lo, at, n := int64(1)<<62, -1, 0
+		for _, r := range ranks {
+			switch s, ok := lowest[r]; {
+			case !ok:
+			case s < lo:
+				lo, at, n = s, r, 1
+			case s == lo:
+				n++
+			}
+		}
+		if n == 1 {
+			return &Elimination{Rank: at, Ranks: slices.DeleteFunc(ranks, func(r int) bool { return r == at }), Spans: clipSpans(spans),
+				Why: fmt.Sprintf("rank %d is at sequence number %d, behind every other rank that reports", at, lo)}
+		}
+	}
+	return nil
+}
+
+func clipSpans(s []evidence.Span) []evidence.Span {
+	if len(s) > 8 {
+		return s[:8]
+	}
+	return s
+}
+
+// promote moves the lead from the end of a process to its beginning: the floor
+// of a loss scale to the first of the unbroken overflows that led there.
+func (c *Case) promote() {
+	if c.Lead == nil || c.Lead.Kind != evidence.ScaleFloor {
+		return
+	}
+	first := c.Lead
+	for i := len(c.Attempt.Items) - 1; i >= 0; i-- {
+		x := c.Attempt.Items[i]
+		if x.Kind != evidence.ScaleOverflow || x.Source != first.Source || x.Span.Offset >= first.Span.Offset || x.Who.Launch != first.Who.Launch {
+			continue
+		}
+		if c.pointsBetween(x, first) >= 3 {
+			break
+		}
+		first = x
+	}
+	if first != c.Lead {
+		c.Basis = fmt.Sprintf("first of the unbroken run of overflows that ends at the floor of the loss scale (line %d)", c.Lead.Span.Line)
+		c.Lead, c.LeadClass = first, evidence.Nonfinite
+	}
+}
+
+func (c *Case) pointsBetween(a, b *timeline.Item) int {
+	n := 0
+	for _, s := range c.Attempt.Series {
+		if s.Key.Artifact != a.Span.Artifact || s.Key.Name != "loss" {
+			continue
+		}
+		k := 0
+		for _, p := range s.Points() {
+			if p.Offset > a.Span.Offset && p.Offset < b.Span.Offset {
+				k++
+			}
+		}
+		n = max(n, k)
+	}
+	return n
+}
+
+// memoryAndNaN picks the attempt's device-memory failure and its non-finite
+// value: the lead where it is one, else the first unsurvived, else (memory only)
+// the first survived.
+func (c *Case) memoryAndNaN() {
+	var survived *timeline.Item
+	for _, it := range c.Attempt.Items {
+		if it.Quoted || it.Attempt < 0 || c.afterFinish(it) {
+			continue
+		}
+		switch {
+		case IsMemory(it.Kind) || it.Kind == evidence.OOMRecovered:
+			if it.Kind == evidence.OOMRecovered || c.recovered[it] {
+				if survived == nil || survived.Kind == evidence.OOMRecovered && it.Kind != evidence.OOMRecovered && it.Span.Line-survived.Span.Line <= 3 {
+					survived = it
+				}
+			} else if c.Memory == nil || before(c.Timeline, it, c.Memory) {
+				c.Memory = it
+			}
+		case isNaN(it.Kind) && !c.recovered[it]:
+			if c.NaN == nil || before(c.Timeline, it, c.NaN) {
+				c.NaN = it
+			}
+		}
+	}
+	if c.Lead != nil {
+		if IsMemory(c.Lead.Kind) {
+			c.Memory = c.Lead
+		}
+		if isNaN(c.Lead.Kind) || c.Lead.Kind == evidence.ScaleOverflow {
+			c.NaN = c.Lead
+		}
+	}
+	if c.Memory == nil && survived != nil && (c.NaN != nil || c.Lead != nil && c.LeadClass == evidence.DeviceMemory) {
+		c.Memory = survived
+	}
+}
+
+func before(tl *timeline.Timeline, a, b *timeline.Item) bool {
+	r, _ := tl.Compare(a, b)
+	return r == timeline.Before
+}
+
+// outcome says how the attempt ended.
+func (c *Case) outcome() {
+	progress := false
+	for _, s := range c.Attempt.Series {
+		if s.Key.Name == "loss" || s.Key.Name == "lr" || s.Key.Name == "grad_norm" {
+			progress = true
+		}
+	}
+	switch {
+	case c.Lead != nil && c.LeadClass == evidence.ExternalStop:
+		c.Outcome = incident.Interrupted
+	case c.Lead != nil:
+		c.Outcome = incident.Failed
+	case len(c.finishedAt) > 0:
+		c.Outcome = incident.FinishedRun
+	case progress:
+		c.Outcome = incident.Running
+	default:
+		c.Outcome = incident.Unclear
+	}
+}
+
+// launcherHint notes where a launcher's first observed failure names another
+// rank than the evidence does.
+func (c *Case) launcherHint() {
+	if c.Lead == nil || c.Lead.Who.Rank < 0 {
+		return
+	}
+	for _, it := range c.Attempt.Items {
+		if it.Kind == evidence.LauncherSummary && it.Attrs["first_observed"].True() && it.Who.Rank >= 0 && it.Who.Rank != c.Lead.Who.Rank {
+			c.Notes = append(c.Notes, Note{
+				Text:  fmt.Sprintf("The launcher names rank %d as first observed failure; the evidence puts rank %d first. The launcher reports what it noticed first.", it.Who.Rank, c.Lead.Who.Rank),
+				Spans: []evidence.Span{it.Span, c.Lead.Span}})
+			return
+		}
+	}
+}
+
+// Complete reports whether the attempt says that it ran to its end.
+func (c *Case) Complete() bool { return len(c.finishedAt) > 0 }

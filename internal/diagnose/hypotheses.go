@@ -1,0 +1,315 @@
+package diagnose
+
+import (
+	"sort"
+
+	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// Weights of evidence. Only their order matters: one strong piece outweighs all
+// weak ones, and priors only break ties.
+const (
+	scoreDecisive = 1000
+	scoreStrong   = 100
+	scoreWeak     = 10
+)
+
+// A Hypothesis is an entry weighed against what is known.
+type Hypothesis struct {
+	Entry    *catalog.Entry
+	Standing string
+	Score    int
+	For      []incident.Statement
+	Against  []incident.Statement
+	Missing  []incident.Missing
+	decisive int
+}
+
+// Caps say why nothing may be called established.
+type Caps struct {
+	Undecided bool   // which fault came first is open between different kinds
+	Weak      bool   // the lead is known only by a wording from memory
+	Damaged   string // what of the lead's artifact was not read, "" if all was
+}
+
+// Weigh ranks the entries about the lead, best first.
+//
+//  1. Candidates are the entries about the lead's kind whose need is not known
+//     to be false.
+//  2. Every condition is evaluated over the known facts; the true ones become
+//     evidence, the undecided ones name missing facts.
+//  3. Standing: ruled out by a rules_out objection; established by a decisive
+//     piece without any objection; supported by a strong one; else possible.
+//  4. Two established entries contradict each other unless they are related:
+//     then the better one stays and the others become supported.
+func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps) ([]Hypothesis, error) {
+	values := known.Values()
+	var out []Hypothesis
+	for _, e := range cat.Candidates(kinds...) {
+		h := Hypothesis{Entry: e, Standing: incident.Possible, Score: e.Prior}
+		if e.Needs != "" {
+			o := cat.Eval(e.Needs, values)
+			if o.Err != nil {
+				return nil, o.Err
+			}
+			if o.Verdict == catalog.False {
+				continue
+			}
+		}
+		unknown := map[string]bool{}
+		strong, objections, out1 := 0, 0, false
+		for _, c := range e.For {
+			o := cat.Eval(c.When, values)
+			if o.Err != nil {
+				return nil, o.Err
+			}
+			switch o.Verdict {
+			case catalog.Unknown:
+				for _, n := range o.Unknown {
+					unknown[n] = true
+				}
+			case catalog.True:
+				h.For = append(h.For, statement(c, o, known, values))
+				switch c.Weight {
+				case "decisive":
+					h.decisive++
+					h.Score += scoreDecisive
+				case "strong":
+					strong++
+					h.Score += scoreStrong
+				default:
+					h.Score += scoreWeak
+				}
+			}
+		}
+		for _, c := range e.Against {
+			o := cat.Eval(c.When, values)
+			if o.Err != nil {
+				return nil, o.Err
+			}
+			switch o.Verdict {
+			case catalog.Unknown:
+				for _, n := range o.Unknown {
+					unknown[n] = true
+				}
+			case catalog.True:
+				h.Against = append(h.Against, statement(c, o, known, values))
+				objections++
+				switch {
+				case c.RulesOut:
+					out1 = true
+				case c.Weight == "strong":
+					h.Score -= scoreStrong
+				default:
+					h.Score -= scoreWeak
+				}
+			}
+		}
+		switch {
+		case out1:
+			h.Standing = incident.RuledOut
+		case h.decisive > 0 && objections == 0:
+			h.Standing = incident.Established
+		case h.decisive > 0 || strong > 0:
+			h.Standing = incident.Supported
+		}
+		h.Missing = missing(e, known, values, unknown)
+		out = append(out, h)
+	}
+	rank(out)
+	if len(out) > 0 && out[0].Standing == incident.Established {
+		related := map[string]bool{}
+		for _, id := range out[0].Entry.Related {
+			related[id] = true
+		}
+		contradicted := false
+		for i := 1; i < len(out) && out[i].Standing == incident.Established; i++ {
+			if !related[out[i].Entry.ID] {
+				contradicted = true
+			}
+			out[i].Standing = incident.Supported
+		}
+		if contradicted {
+			out[0].Standing = incident.Supported
+		}
+	}
+	if caps.Undecided || caps.Weak || caps.Damaged != "" {
+		for i := range out {
+			if out[i].Standing == incident.Established {
+				out[i].Standing = incident.Supported
+			}
+			if caps.Undecided && out[i].Standing == incident.Supported {
+				out[i].Standing = incident.Possible
+			}
+		}
+	}
+	rank(out)
+	return out, nil
+}
+
+var standingOrder = map[string]int{incident.Established: 0, incident.Supported: 1, incident.Possible: 2, incident.RuledOut: 3}
+
+func rank(h []Hypothesis) {
+	sort.SliceStable(h, func(i, j int) bool {
+		a, b := h[i], h[j]
+		if x, y := standingOrder[a.Standing], standingOrder[b.Standing]; x != y {
+			return x < y
+		}
+		if a.Score != b.Score {
+			return a.Score > b.Score
+		}
+		return a.Entry.ID < b.Entry.ID
+	})
+}
+
+// statement turns a condition that holds into a sentence with its proof: the
+// spans of the facts it used, or of those it names as proof.
+func statement(c catalog.Condition, o catalog.Outcome, known evidence.Known, values map[string]evidence.Value) incident.Statement {
+	text, _ := catalog.Expand(c.Says, values)
+	names := c.Proof
+	if len(names) == 0 {
+		names = o.Used
+	}
+	s := incident.Statement{Text: text, Spans: []evidence.Span{}}
+	seen := map[evidence.Span]bool{}
+	for _, n := range names {
+		for _, sp := range known[n].Spans {
+			if !seen[sp] && len(s.Spans) < 6 {
+				seen[sp] = true
+				s.Spans = append(s.Spans, sp)
+			}
+		}
+	}
+	return s
+}
+
+// missing lists the facts that would decide: the entry's deciders that are
+// unknown, in its order, then what undecided conditions hang on.
+func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.Value, unknown map[string]bool) []incident.Missing {
+	out := []incident.Missing{}
+	done := map[string]bool{}
+	add := func(name, asks, how, cost, effect string) {
+		if done[name] || len(out) >= 4 {
+			return
+		}
+		if _, ok := known[name]; ok {
+			return
+		}
+		spec := evidence.FactOf(name)
+		if spec == nil {
+			return
+		}
+		if how == "" {
+			how = spec.How
+		}
+		if how == "" {
+			return
+		}
+		if asks == "" {
+			asks = spec.Doc
+		}
+		if cost == "" {
+			cost = spec.Cost
+		}
+		if effect == "" {
+			effect = spec.Effect
+		}
+		done[name] = true
+		out = append(out, incident.Missing{Fact: catalog.ExpandSentences(asks, values), Name: name, How: fill(how, values), Cost: cost, Effect: effect})
+	}
+	for _, d := range e.Decides {
+		add(d.Fact, d.Asks, d.How, d.Cost, d.Effect)
+	}
+	names := make([]string, 0, len(unknown))
+	for n := range unknown {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		add(n, "", "", "", "")
+	}
+	return out
+}
+
+// generic stands in for identities that a command names and the log does not.
+var generic = map[string]string{"fault.host": "the failing host", "fault.rank": "the failing rank", "nan.step": "the failing one"}
+
+// fill expands a command; identities that are unknown get generic words.
+func fill(text string, values map[string]evidence.Value) string {
+	all := make(map[string]evidence.Value, len(values)+len(generic))
+	for n, v := range generic {
+		all[n] = evidence.TextOf(v)
+	}
+	for n, v := range values {
+		all[n] = v
+	}
+	s, _ := catalog.Expand(text, all)
+	return s
+}
+
+// Checklist ticks an entry's confirm list from what is known.
+func Checklist(cat *catalog.Catalog, e *catalog.Entry, known evidence.Known) ([]incident.CheckItem, error) {
+	values := known.Values()
+	out := []incident.CheckItem{}
+	for _, c := range e.Checklist {
+		item := incident.CheckItem{Item: catalog.ExpandSentences(c.Item, values), State: "unknown", Spans: []evidence.Span{}, How: fill(c.How, values)}
+		if c.When != "" {
+			o := cat.Eval(c.When, values)
+			if o.Err != nil {
+				return nil, o.Err
+			}
+			if o.Verdict != catalog.Unknown {
+				item.State = map[catalog.Verdict]string{catalog.True: "yes", catalog.False: "no"}[o.Verdict]
+				for _, n := range o.Used {
+					for _, sp := range known[n].Spans {
+						if len(item.Spans) < 3 {
+							item.Spans = append(item.Spans, sp)
+						}
+					}
+				}
+			}
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+// Incident renders h as the incident states it.
+func (h Hypothesis) Incident(values map[string]evidence.Value) incident.Hypothesis {
+	e := h.Entry
+	out := incident.Hypothesis{Cause: e.ID, Entry: e.ID, Standing: h.Standing, Title: e.Title, Why: catalog.ExpandSentences(e.Quick, values),
+		For: h.For, Against: h.Against, Missing: h.Missing,
+		Readings: map[string]string{
+			"executive": catalog.ExpandSentences(e.Readings.Executive, values),
+			"engineer":  catalog.ExpandSentences(e.Readings.Engineer, values),
+			"on_call":   catalog.ExpandSentences(e.Readings.OnCall, values),
+		}}
+	if out.For == nil {
+		out.For = []incident.Statement{}
+	}
+	if out.Against == nil {
+		out.Against = []incident.Statement{}
+	}
+	return out
+}
+
+// Open is the hypothesis that the evidence does not decide what failed first. Its
+// missing fact is what would order the rivals.
+func Open(e *catalog.Entry, c *Case, known evidence.Known) Hypothesis {
+	values := known.Values()
+	h := Hypothesis{Entry: e, Standing: incident.Possible}
+	spans := []evidence.Span{}
+	if c.Lead != nil && c.Lead.Source >= 0 {
+		spans = append(spans, c.Lead.Span)
+	}
+	for _, r := range c.Rivals {
+		spans = append(spans, r.Span)
+	}
+	h.For = []incident.Statement{{Text: "The first failure is " + c.Basis + ".", Spans: clipSpans(spans)}}
+	spec := evidence.FactOf("order.certain")
+	h.Missing = []incident.Missing{{Fact: "which of these came first (" + c.Basis + ")", Name: spec.Name, How: fill(spec.How, values), Cost: spec.Cost, Effect: spec.Effect}}
+	h.Missing = append(h.Missing, missing(e, known, values, nil)...)
+	return h
+}

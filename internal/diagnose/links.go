@@ -1,0 +1,257 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/timeline"
+)
+
+// A rule says that an event of one kind explains events of other kinds by a
+// mechanism.
+type rule struct {
+	name   string
+	text   string
+	from   []evidence.Kind
+	to     []evidence.Kind
+	same   bool                               // only on the same rank (an unstated rank fits any)
+	any    bool                               // whatever the order: the two tell of one thing
+	within time.Duration                      // not later than this, where both have times; 0 no bound
+	unless func(from, to *timeline.Item) bool // exception to the rule
+}
+
+var memoryKinds = []evidence.Kind{evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.ServeStartOOM, evidence.ManagedOOM}
+
+// rules are tried in order; the first that fits is quoted.
+var rules = []rule{
+	{name: "hardware-fault-breaks-context", text: "a device fault breaks every CUDA call of the process on that device",
+		from: []evidence.Kind{evidence.Xid, evidence.ECCError, evidence.DeviceLost, evidence.LinkError},
+		to:   []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.NativeCrash, evidence.ECCError, evidence.DeviceLost, evidence.LinkError, evidence.Exception, evidence.DeviceConfig},
+		same: true, any: true, unless: func(from, to *timeline.Item) bool {
+			return from.Kind == to.Kind || from.Kind == evidence.Xid && from.Attrs.Str("severity") == "application" || from.Kind != evidence.Xid && to.Kind != evidence.CUDAFault && to.Kind != evidence.LibraryFailed
+		}},
+	{name: "application-xid", text: "the driver's words for the fault that the process itself reports",
+		from: []evidence.Kind{evidence.CUDAFault, evidence.CUDAAssert}, to: []evidence.Kind{evidence.Xid}, any: true, same: true,
+		unless: func(_, to *timeline.Item) bool { return to.Attrs.Str("severity") != "application" }},
+	{name: "host-oom-kills", text: "the kill for host memory ends the process",
+		from: []evidence.Kind{evidence.HostOOMKill, evidence.HostOOMSched, evidence.HostOOMRay},
+		to:   []evidence.Kind{evidence.WorkerKilled, evidence.NativeCrash, evidence.HostOOMSched, evidence.HostOOMRay, evidence.Exception, evidence.SignalReceived, evidence.StoreError}, any: true,
+		unless: func(from, to *timeline.Item) bool { return from.Kind == to.Kind || rankOfKill(from) > rankOfKill(to) }},
+	{name: "assert-poisons-context", text: "after a device-side assertion every later CUDA call of the process fails",
+		from: []evidence.Kind{evidence.CUDAAssert}, to: []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.Exception, evidence.NativeCrash, evidence.CUDAAssert}, same: true},
+	{name: "fault-poisons-context", text: "after a kernel fault every later CUDA call of the process fails",
+		from: []evidence.Kind{evidence.CUDAFault}, to: []evidence.Kind{evidence.LibraryFailed, evidence.NativeCrash, evidence.CUDAFault}, same: true},
+	{name: "shm-full-kills-worker", text: "a write to a full shared-memory mount ends the worker by a bus error",
+		from: []evidence.Kind{evidence.ShmExhausted}, to: []evidence.Kind{evidence.WorkerKilled, evidence.NativeCrash, evidence.Exception, evidence.CollMisuse}, any: true},
+	{name: "no-space-fails-write", text: "a full disk or quota fails the write",
+		from: []evidence.Kind{evidence.DiskFull, evidence.DiskQuota}, to: []evidence.Kind{evidence.WriteFailed, evidence.CheckpointBad, evidence.Exception}, same: true},
+	{name: "stop-ends-job", text: "who is told to stop goes through its own teardown",
+		from: []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}, to: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted, evidence.TimeLimit, evidence.Preempted, evidence.Exception, evidence.NativeCrash}, any: true, within: 10 * time.Minute,
+		unless: func(from, to *timeline.Item) bool { return from.Kind == to.Kind }},
+	{name: "signal-ends-job", text: "who is told to stop goes through its own teardown",
+		from: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted}, to: []evidence.Kind{evidence.Exception, evidence.Interrupted, evidence.NativeCrash, evidence.CUDAFault, evidence.SignalReceived}, within: 2 * time.Minute},
+}
+
+// rankOfKill orders the records of one host-memory kill from the one nearest to
+// the kill.
+func rankOfKill(it *timeline.Item) int {
+	switch it.Kind {
+	case evidence.HostOOMKill:
+		return 0
+	case evidence.HostOOMRay:
+		return 1
+	case evidence.HostOOMSched:
+		return 2
+	}
+	return 3
+}
+
+// explains returns the first rule by which a explains b.
+func (c *Case) explains(a, b *timeline.Item) *rule {
+	for i := range rules {
+		r := &rules[i]
+		if !slices.Contains(r.from, a.Kind) || !slices.Contains(r.to, b.Kind) {
+			continue
+		}
+		if r.same && a.Who.Rank != b.Who.Rank && a.Who.Rank != evidence.None && b.Who.Rank != evidence.None {
+			continue
+		}
+		if r.unless != nil && r.unless(a, b) {
+			continue
+		}
+		if !r.any {
+			if rel, _ := c.Timeline.Compare(a, b); rel != timeline.Before {
+				continue
+			}
+		}
+		if r.within > 0 {
+			if d, ok := timeline.Gap(a, b); ok && (d > r.within || d < -r.within) {
+				continue
+			}
+		}
+		return r
+	}
+	return nil
+}
+
+// dropExplained removes candidates that another candidate explains. Of two that
+// explain each other the earlier in the list stays.
+func (c *Case) dropExplained(cands []*timeline.Item) []*timeline.Item {
+	gone := make([]bool, len(cands))
+	for j, b := range cands {
+		for i, a := range cands {
+			if i == j || gone[i] {
+				continue
+			}
+			if c.explains(a, b) != nil {
+				gone[j] = true
+				break
+			}
+		}
+	}
+	var out []*timeline.Item
+	for i, it := range cands {
+		if !gone[i] {
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// why names the mechanism by which the lead ends in b, where no rule names a
+// closer cause.
+func (c *Case) why(b *timeline.Item) (string, string) {
+	lead := c.Lead
+	switch role(b) {
+	case evidence.RoleEffect:
+		switch b.Kind {
+		case evidence.CollTimeout:
+			return "peer-gone-others-wait", fmt.Sprintf("rank %s stopped taking part in collectives; who waits for it times out", who(lead))
+		case evidence.PeerClosed, evidence.StoreError, evidence.CollTeardown:
+			return "peer-gone-connections-close", fmt.Sprintf("when rank %s ends, its connections close on the others", who(lead))
+		case evidence.LauncherStop:
+			return "launcher-stops-the-rest", "the launcher stops the remaining workers once one has failed"
+		case evidence.Cancelled:
+			return "scheduler-cancels-the-rest", "the scheduler cancels the step once a task has failed"
+		case evidence.WrapperError:
+			return "wrapper-reports", "a wrapper reports that something under it failed"
+		case evidence.WorkerExited:
+			return "parent-reports-worker", "the parent reports a worker that is gone"
+		}
+		return "follows", "it reports that something else failed"
+	case evidence.RoleExit:
+		return "process-ends", "the process ends after the failure"
+	case evidence.RoleStop:
+		return "teardown", "the job is torn down after the failure"
+	}
+	if b.Quoted {
+		return "same-text-again", "the same text is printed again"
+	}
+	if b.Kind == lead.Kind && b.Who.Rank == lead.Who.Rank {
+		return "same-failure-again", "the same failure of the same process is reported again"
+	}
+	if b.Kind == lead.Kind {
+		return "same-failure-elsewhere", "the same failure on another rank, later"
+	}
+	return "later-in-the-same-attempt", "it comes later in an attempt that had already failed"
+}
+
+func who(it *timeline.Item) string {
+	if it.Who.Rank >= 0 {
+		return fmt.Sprint(it.Who.Rank)
+	}
+	if it.Who.Host != "" {
+		return "on " + it.Who.Host
+	}
+	return "(not stated)"
+}
+
+// explainRest links every other failure event of the attempt to what explains
+// it and folds equal victims: same kind, same words but for numbers.
+func (c *Case) explainRest() []Link {
+	if c.Lead == nil {
+		return nil
+	}
+	rival := map[*timeline.Item]bool{}
+	for _, r := range c.Rivals {
+		rival[r] = true
+	}
+	type key struct{ kind, text, by string }
+	index := map[key]int{}
+	var out []Link
+	var named []*timeline.Item
+	for _, it := range c.Attempt.Items {
+		if role(it) == evidence.RoleFault || role(it) == evidence.RoleStop {
+			named = append(named, it)
+		}
+	}
+	for _, it := range c.Attempt.Items {
+		if it == c.Lead || rival[it] || c.recovered[it] || c.afterFinish(it) {
+			continue
+		}
+		switch role(it) {
+		case evidence.RoleFault, evidence.RoleStop, evidence.RoleEffect, evidence.RoleExit:
+		default:
+			continue
+		}
+		by := c.Lead
+		name, text := "", ""
+		for _, a := range named {
+			if a == it || c.recovered[a] {
+				continue
+			}
+			if r := c.explains(a, it); r != nil {
+				by, name, text = a, r.name, r.text
+				if a == c.Lead {
+					break
+				}
+			}
+		}
+		if name == "" {
+			name, text = c.why(it)
+		}
+		k := key{string(it.Kind), mask(it.Text), by.ID + name}
+		if i, ok := index[k]; ok {
+			out[i].Count++
+			if it.Who.Rank >= 0 && !slices.Contains(out[i].Ranks, it.Who.Rank) {
+				out[i].Ranks = append(out[i].Ranks, it.Who.Rank)
+			}
+			continue
+		}
+		l := Link{Item: it, By: by, Rule: name, Text: text, Count: 1, Ranks: []int{}}
+		if it.Who.Rank >= 0 {
+			l.Ranks = append(l.Ranks, it.Who.Rank)
+		}
+		index[k] = len(out)
+		out = append(out, l)
+	}
+	for i := range out {
+		sort.Ints(out[i].Ranks)
+	}
+	return out
+}
+
+// mask replaces numbers, so that victims that differ only in them are equal.
+func mask(s string) string {
+	var b strings.Builder
+	in := false
+	for _, r := range s {
+		if r >= '0' && r <= '9' {
+			if !in {
+				b.WriteByte('#')
+			}
+			in = true
+			continue
+		}
+		in = false
+		b.WriteRune(r)
+		if b.Len() > 200 {
+			break
+		}
+	}
+	return b.String()
+}

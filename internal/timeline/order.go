@@ -1,0 +1,181 @@
+package timeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// A Relation says which of two events came first.
+type Relation int
+
+const (
+	Unknown Relation = iota
+	Before
+	After
+)
+
+func (r Relation) String() string { return [...]string{"unknown", "before", "after"}[r] }
+
+// Assumed clock errors where no shared event bounds them. A cluster that keeps
+// time agrees to milliseconds, one that does not differs by minutes; without
+// evidence the larger is taken, because a wrong order is worse than none.
+const (
+	otherHost = 60 * time.Second
+	sameHost  = time.Second
+)
+
+// Compare says whether a came before b, and on what basis. The bases, in the
+// order in which they are tried: the launch they belong to, one process's own
+// file, steps of one counter, time with the clocks' errors, position in a merged
+// file. A watchdog timeout counts from when its wait began.
+func (t *Timeline) Compare(a, b *Item) (Relation, string) {
+	if a.Attempt >= 0 && b.Attempt >= 0 && a.Attempt != b.Attempt {
+		if a.Attempt < b.Attempt {
+			return Before, "an earlier launch"
+		}
+		return After, "a later launch"
+	}
+	sameFile := a.Source == b.Source
+	if sameFile && sameProcess(a, b) {
+		return byOffset(a, b), "position in the same log"
+	}
+	if a.Step >= 0 && b.Step >= 0 && a.Step != b.Step && stated(a) && stated(b) {
+		if a.Step < b.Step {
+			return Before, fmt.Sprintf("step %d before step %d", a.Step, b.Step)
+		}
+		return After, fmt.Sprintf("step %d after step %d", a.Step, b.Step)
+	}
+	if r, basis := t.byTime(a, b); r != Unknown {
+		return r, basis
+	}
+	if sameFile {
+		return byOffset(a, b), "position in the same merged log"
+	}
+	return Unknown, t.why(a, b)
+}
+
+// stated reports whether the event's step is its own, not the last one seen
+// before it in the file.
+func stated(it *Item) bool {
+	return it.Kind == evidence.NonfiniteValue || it.Kind == evidence.NonfiniteNamed || it.Kind == evidence.LossOmitted
+}
+
+func sameProcess(a, b *Item) bool {
+	if a.Who.Rank != b.Who.Rank {
+		return false
+	}
+	return a.Who.Host == b.Who.Host
+}
+
+func byOffset(a, b *Item) Relation {
+	switch {
+	case a.Span.Offset < b.Span.Offset:
+		return Before
+	case a.Span.Offset > b.Span.Offset:
+		return After
+	}
+	return Unknown
+}
+
+// began is the instant at which an event's cause was at work: a watchdog
+// timeout reports a wait that began earlier.
+func began(it *Item) evidence.Stamp {
+	s := it.Stamp
+	if it.Kind == evidence.CollTimeout && s.Known() {
+		ms := it.Attrs["ran_ms"].I
+		if ms == 0 {
+			ms = it.Attrs["timeout_ms"].I
+		}
+		s.Time = s.Time.Add(-time.Duration(ms) * time.Millisecond)
+		s.Error += time.Second
+	}
+	return s
+}
+
+func (t *Timeline) byTime(a, b *Item) (Relation, string) {
+	sa, sb := began(a), began(b)
+	gap, ok := between(sa, sb)
+	if !ok {
+		return Unknown, ""
+	}
+	bound, clocks := sa.Error+sb.Error+sameHost, "one clock"
+	ha, hb := a.Who.Host, b.Who.Host
+	if sa.Clock == "boot" && (a.Source != b.Source) {
+		return Unknown, ""
+	}
+	if a.Source != b.Source && (ha != hb || ha == "" && t.multi) {
+		bound, clocks = sa.Error+sb.Error+otherHost, "clocks of different hosts, not known to agree better than 60 s"
+	}
+	if a.Source == b.Source && ha == hb {
+		bound = sa.Error + sb.Error
+	}
+	switch {
+	case gap > bound:
+		return Before, fmt.Sprintf("time: %s earlier (%s)", gap.Round(time.Millisecond), clocks)
+	case -gap > bound:
+		return After, fmt.Sprintf("time: %s later (%s)", (-gap).Round(time.Millisecond), clocks)
+	}
+	return Unknown, ""
+}
+
+// between returns b - a, if the two stamps can be subtracted.
+func between(a, b evidence.Stamp) (time.Duration, bool) {
+	if !a.Known() || !b.Known() || a.Clock != b.Clock {
+		return 0, false
+	}
+	if (a.Zone == "") != (b.Zone == "") {
+		return 0, false
+	}
+	ta, tb := a.Time, b.Time
+	switch {
+	case a.NoDate || b.NoDate:
+		day := func(t time.Time) time.Time {
+			return time.Date(2000, 1, 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+		}
+		d := day(tb).Sub(day(ta))
+		if d > 6*time.Hour || d < -6*time.Hour {
+			return 0, false // midnight may lie between
+		}
+		return d, true
+	case a.NoYear != b.NoYear:
+		y := ta.Year()
+		if a.NoYear {
+			y = tb.Year()
+		}
+		year := func(t time.Time) time.Time {
+			return time.Date(y, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+		}
+		ta, tb = year(ta), year(tb)
+	}
+	d := tb.Sub(ta)
+	if (a.NoYear || b.NoYear) && (d > 180*24*time.Hour || d < -180*24*time.Hour) {
+		return 0, false // a new year may lie between
+	}
+	return d, true
+}
+
+// why says what an order would have needed.
+func (t *Timeline) why(a, b *Item) string {
+	switch {
+	case !a.Stamp.Known() && !b.Stamp.Known():
+		return "they stand in different files and neither line carries a time or a step"
+	case !a.Stamp.Known() || !b.Stamp.Known():
+		return "they stand in different files and one of the lines carries no time and no step"
+	case a.Stamp.Clock != b.Stamp.Clock:
+		return "one time counts from the boot of the host and the other is a date; no shared event ties the clocks"
+	case (a.Stamp.Zone == "") != (b.Stamp.Zone == ""):
+		return "one time has a zone and the other has none"
+	}
+	if gap, ok := between(a.Stamp, b.Stamp); ok {
+		if gap < 0 {
+			gap = -gap
+		}
+		return fmt.Sprintf("the times differ by %s, less than the clocks of different hosts may (60 s; no shared event bounds them)", gap.Round(time.Millisecond))
+	}
+	return "no time, step or position orders them"
+}
+
+// Gap returns the time from a to b where both carry comparable times.
+func Gap(a, b *Item) (time.Duration, bool) { return between(began(a), began(b)) }

@@ -1,0 +1,463 @@
+// Package timeline merges what the artifacts of a job say into attempts and
+// answers, for any two events, which came first and how that is known. It never
+// guesses: without a basis the answer is Unknown.
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// A Source is one artifact with everything that was read from it, events and
+// facts in artifact order.
+type Source struct {
+	Artifact evidence.Artifact
+	Events   []evidence.Event
+	Series   []*evidence.Series
+	Facts    []evidence.Fact
+	Lines    int64 // lines in the artifact, 0 if it has none
+	CutLine  bool  // the last line has no end
+}
+
+// An Item is an event with its place in the timeline.
+type Item struct {
+	evidence.Event
+	ID      string // e1, e2, ... in artifact order, then offset
+	Source  int    // index into Timeline.Sources
+	Attempt int    // index into Timeline.Attempts; -1 for the machine's own records
+}
+
+// An Attempt is one start of the job: the parts of all artifacts that belong
+// to it.
+type Attempt struct {
+	ID      string // "1", "2", ... in order of start; the folder's own name where there is one
+	Parts   []Part
+	Items   []*Item // its own and, after them, the machine's records; by source, then offset
+	Series  []*evidence.Series
+	Facts   []evidence.Fact
+	Command string // what started it, where the log shows it
+	Start   evidence.Stamp
+	End     evidence.Stamp
+}
+
+// A Part is one launch of one artifact.
+type Part struct {
+	Source, Launch int
+	Span           evidence.Span
+}
+
+// A Timeline is all events of one job.
+type Timeline struct {
+	Sources  []Source
+	Items    []*Item
+	Attempts []*Attempt
+	Hosts    []string
+	multi    bool // more than one host is in evidence
+}
+
+// Build orders sources (already in report order) into a timeline.
+//
+//  1. Number the events.
+//  2. Complete identities: what the artifact's owner says fills what the line
+//     leaves out; pids and devices lead to ranks.
+//  3. Cut every run artifact into launches and group launches of different
+//     artifacts into attempts.
+//  4. Attach records of the machine (nvidia-smi, kernel, accounting) to every
+//     attempt.
+func Build(sources []Source) *Timeline {
+	t := &Timeline{Sources: sources}
+	for i := range sources {
+		for j := range sources[i].Events {
+			it := &Item{Event: sources[i].Events[j], Source: i, Attempt: -1}
+			t.Items = append(t.Items, it)
+		}
+	}
+	for i, it := range t.Items {
+		it.ID = fmt.Sprintf("e%d", i+1)
+	}
+	t.identify()
+	t.group()
+	return t
+}
+
+// runlike reports whether a source is a log of the run itself rather than a
+// record about the machine.
+func runlike(s *Source) bool {
+	switch s.Artifact.Kind {
+	case "hosttext":
+		return false
+	}
+	for _, x := range s.Series {
+		if x.Key.Name != "host_memory" {
+			return true
+		}
+	}
+	for _, e := range s.Events {
+		spec := evidence.SpecOf(e.Kind)
+		if spec == nil || e.Stamp.Clock == "boot" {
+			continue
+		}
+		switch e.Kind {
+		case evidence.Xid, evidence.SXid, evidence.HostOOMKill, evidence.LinkError, evidence.DeviceLost, evidence.NetworkFault, evidence.Preempted, evidence.NodeFailure:
+			continue // the machine's own words; they need another sign of a run
+		}
+		if spec.Role != evidence.RoleContext {
+			return true
+		}
+	}
+	return false
+}
+
+// retryName matches file names that call themselves a later try.
+func retryName(path string) (bool, string) {
+	base := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
+	for _, w := range []string{"retry", "rerun", "relaunch", "restart", "second", "attempt", "resume"} {
+		if i := strings.Index(base, w); i >= 0 {
+			return true, base[i:]
+		}
+	}
+	return false, ""
+}
+
+// attemptKey is the order in which launches come: named attempts by name, then
+// files that call themselves retries, then the ordinal inside the file.
+type attemptKey struct {
+	named  string
+	later  string
+	series int
+	launch int
+}
+
+func (t *Timeline) group() {
+	key := func(src, launch int) attemptKey {
+		a := &t.Sources[src].Artifact
+		k := attemptKey{named: a.Owner.Attempt, launch: launch}
+		if a.Owner.Attempt == "" {
+			if ok, w := retryName(a.Path); ok && a.Owner.Rank == evidence.None {
+				k.later = w
+			}
+		}
+		return k
+	}
+	series := t.sequence()
+	parts := map[attemptKey][]Part{}
+	var keys []attemptKey
+	run := make([]bool, len(t.Sources))
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		run[i] = runlike(s)
+		if !run[i] {
+			continue
+		}
+		launches := map[int]evidence.Span{}
+		note := func(l int, sp evidence.Span) {
+			if old, ok := launches[l]; !ok || sp.Offset < old.Offset {
+				launches[l] = sp
+			}
+		}
+		for _, e := range s.Events {
+			note(e.Who.Launch, e.Span)
+		}
+		for _, x := range s.Series {
+			if x.Count > 0 {
+				note(x.Key.Launch, evidence.Span{Artifact: s.Artifact.Path, Kind: "text", Line: x.First.Line, Offset: x.First.Offset, Length: int64(x.First.Length)})
+			}
+		}
+		var ls []int
+		for l := range launches {
+			ls = append(ls, l)
+		}
+		sort.Ints(ls)
+		for _, l := range ls {
+			k := key(i, l)
+			k.series = series[i]
+			if _, ok := parts[k]; !ok {
+				keys = append(keys, k)
+			}
+			parts[k] = append(parts[k], Part{Source: i, Launch: l, Span: launches[l]})
+		}
+	}
+	sort.SliceStable(keys, func(i, j int) bool {
+		a, b := keys[i], keys[j]
+		if a.series != b.series {
+			return a.series < b.series
+		}
+		if a.named != b.named {
+			return natural(a.named, b.named)
+		}
+		if a.later != b.later {
+			return natural(a.later, b.later)
+		}
+		return a.launch < b.launch
+	})
+	index := map[attemptKey]int{}
+	for i, k := range keys {
+		index[k] = i
+		t.Attempts = append(t.Attempts, &Attempt{ID: fmt.Sprint(i + 1), Parts: parts[k]})
+	}
+	if len(t.Attempts) == 0 {
+		t.Attempts = []*Attempt{{ID: "1"}}
+		for i := range t.Sources {
+			t.Attempts[0].Parts = append(t.Attempts[0].Parts, Part{Source: i})
+			run[i] = true
+		}
+		index = nil
+	}
+	of := func(src, launch int) int {
+		if !run[src] {
+			return -1
+		}
+		if index == nil {
+			return 0
+		}
+		k := key(src, launch)
+		k.series = series[src]
+		return index[k]
+	}
+	for _, it := range t.Items {
+		it.Attempt = of(it.Source, it.Who.Launch)
+		if it.Attempt >= 0 {
+			a := t.Attempts[it.Attempt]
+			a.Items = append(a.Items, it)
+			if it.Kind == evidence.LaunchMark && a.Command == "" {
+				a.Command = it.Attrs.Str("command")
+			}
+			a.span(it.Stamp)
+		}
+	}
+	for i := range t.Sources {
+		for _, x := range t.Sources[i].Series {
+			if n := of(i, x.Key.Launch); n >= 0 {
+				t.Attempts[n].Series = append(t.Attempts[n].Series, x)
+				t.Attempts[n].span(x.First.Stamp)
+				t.Attempts[n].span(x.Last.Stamp)
+				continue
+			}
+			for _, a := range t.Attempts {
+				a.Series = append(a.Series, x)
+			}
+		}
+		for _, f := range t.Sources[i].Facts {
+			if n := of(i, f.Who.Launch); n >= 0 {
+				t.Attempts[n].Facts = append(t.Attempts[n].Facts, f)
+				continue
+			}
+			for _, a := range t.Attempts {
+				a.Facts = append(a.Facts, f)
+			}
+		}
+	}
+	for _, it := range t.Items {
+		if it.Attempt >= 0 {
+			continue
+		}
+		for n, a := range t.Attempts {
+			if t.concerns(it, n) {
+				a.Items = append(a.Items, it)
+			}
+		}
+	}
+}
+
+// concerns reports whether a machine record can belong to attempt n: it does
+// unless its time lies clearly outside the attempt and inside another.
+func (t *Timeline) concerns(it *Item, n int) bool {
+	if len(t.Attempts) == 1 || !it.Stamp.Known() || it.Stamp.Clock != "wall" {
+		return true
+	}
+	const slack = 5 * time.Minute
+	within := func(a *Attempt) (bool, bool) {
+		if !a.Start.Known() || !a.End.Known() {
+			return false, false
+		}
+		d1, ok1 := between(a.Start, it.Stamp)
+		d2, ok2 := between(it.Stamp, a.End)
+		return d1 >= -slack && d2 >= -slack, ok1 && ok2
+	}
+	in, known := within(t.Attempts[n])
+	if in || !known {
+		return true
+	}
+	for m, a := range t.Attempts {
+		if in, known := within(a); m != n && in && known {
+			return false
+		}
+	}
+	return true
+}
+
+// sequence orders run artifacts that are whole logs of their own in time: files
+// without rank, whose time ranges do not touch, are one launch after another.
+func (t *Timeline) sequence() []int {
+	out := make([]int, len(t.Sources))
+	type ranged struct {
+		i        int
+		from, to time.Time
+	}
+	var rs []ranged
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		if s.Artifact.Owner.Rank != evidence.None || s.Artifact.Owner.Attempt != "" || !runlike(s) || !hasMarks(s) {
+			continue
+		}
+		var r ranged
+		r.i = i
+		add := func(st evidence.Stamp) {
+			if !st.Known() || st.Clock != "wall" || st.NoDate || st.NoYear {
+				return
+			}
+			if r.from.IsZero() || st.Time.Before(r.from) {
+				r.from = st.Time
+			}
+			if r.to.IsZero() || st.Time.After(r.to) {
+				r.to = st.Time
+			}
+		}
+		for _, e := range s.Events {
+			add(e.Stamp)
+		}
+		for _, x := range s.Series {
+			add(x.First.Stamp)
+			add(x.Last.Stamp)
+		}
+		if !r.from.IsZero() {
+			rs = append(rs, r)
+		}
+	}
+	if len(rs) < 2 {
+		return out
+	}
+	sort.SliceStable(rs, func(i, j int) bool { return rs[i].from.Before(rs[j].from) })
+	n, end := 0, rs[0].to
+	for _, r := range rs {
+		if r.from.After(end) {
+			n++
+		}
+		out[r.i] = n
+		if r.to.After(end) {
+			end = r.to
+		}
+	}
+	return out
+}
+
+// hasMarks reports whether a source shows its own beginning, so that it can be
+// told from the continuation or another stream of the same launch.
+func hasMarks(s *Source) bool {
+	for _, e := range s.Events {
+		if e.Kind == evidence.LaunchMark {
+			return true
+		}
+	}
+	return false
+}
+
+// natural orders "attempt_2" before "attempt_10".
+func natural(a, b string) bool {
+	if len(a) != len(b) && strings.TrimRight(a, "0123456789") == strings.TrimRight(b, "0123456789") {
+		return len(a) < len(b)
+	}
+	return a < b
+}
+
+func (a *Attempt) span(s evidence.Stamp) {
+	if !s.Known() || s.Clock != "wall" || s.NoDate {
+		return
+	}
+	if !a.Start.Known() || comparable(s, a.Start) && s.Time.Before(a.Start.Time) {
+		a.Start = s
+	}
+	if !a.End.Known() || comparable(s, a.End) && s.Time.After(a.End.Time) {
+		a.End = s
+	}
+}
+
+func comparable(a, b evidence.Stamp) bool {
+	return a.Clock == b.Clock && a.NoYear == b.NoYear && a.NoDate == b.NoDate && (a.Zone == "") == (b.Zone == "")
+}
+
+// identify completes who each event is about.
+//
+//  1. The artifact's owner fills rank and host that the line does not state.
+//  2. A pid that any line ties to a rank gives the rank to lines with the pid.
+//  3. A local rank becomes a global rank where the job shows one host only.
+//  4. A device fault in the kernel's words gets the rank whose CUDA error tells
+//     of the same kind of fault, if only one rank and one device show any.
+func (t *Timeline) identify() {
+	byPID := map[string]int{}
+	pidKey := func(host string, pid int) string { return fmt.Sprintf("%s/%d", host, pid) }
+	hosts := map[string]bool{}
+	for _, it := range t.Items {
+		o := t.Sources[it.Source].Artifact.Owner
+		w := &it.Who
+		if w.Rank == evidence.None {
+			w.Rank = o.Rank
+		}
+		if w.LocalRank == evidence.None {
+			w.LocalRank = o.LocalRank
+		}
+		if w.Host == "" {
+			w.Host = o.Host
+		}
+		if w.Host != "" {
+			hosts[w.Host] = true
+		}
+		if w.PID != evidence.None && w.Rank != evidence.None {
+			byPID[pidKey(w.Host, w.PID)] = w.Rank
+			byPID[pidKey("", w.PID)] = w.Rank
+		}
+	}
+	for h := range hosts {
+		t.Hosts = append(t.Hosts, h)
+	}
+	sort.Strings(t.Hosts)
+	t.multi = len(t.Hosts) > 1
+	for _, it := range t.Items {
+		w := &it.Who
+		if w.Rank == evidence.None && w.PID != evidence.None {
+			if r, ok := byPID[pidKey(w.Host, w.PID)]; ok {
+				w.Rank = r
+			} else if r, ok := byPID[pidKey("", w.PID)]; ok {
+				w.Rank = r
+			}
+		}
+		if w.Rank == evidence.None && w.LocalRank != evidence.None && !t.multi {
+			w.Rank = w.LocalRank
+		}
+	}
+	type group struct {
+		kinds   []evidence.Kind // in the process's words
+		kernels []evidence.Kind // in the kernel's words
+	}
+	for _, g := range []group{
+		{[]evidence.Kind{evidence.ECCError, evidence.LinkError, evidence.DeviceLost, evidence.CUDAFault}, []evidence.Kind{evidence.Xid, evidence.DeviceLost}},
+	} {
+		ranks := map[int]bool{}
+		for _, it := range t.Items {
+			if slices.Contains(g.kinds, it.Kind) && it.Who.Rank != evidence.None && it.Stamp.Clock != "boot" {
+				ranks[it.Who.Rank] = true
+			}
+		}
+		devices := map[string]bool{}
+		for _, it := range t.Items {
+			if slices.Contains(g.kernels, it.Kind) {
+				devices[it.Who.Host+" "+it.Who.BusID] = true
+			}
+		}
+		if len(ranks) != 1 || len(devices) != 1 {
+			continue
+		}
+		for r := range ranks {
+			for _, it := range t.Items {
+				if slices.Contains(g.kernels, it.Kind) && it.Who.Rank == evidence.None {
+					it.Who.Rank = r
+				}
+			}
+		}
+	}
+}
