@@ -1,0 +1,173 @@
+package scan
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// lower folds ASCII letters only.
+func lower(b []byte) []byte {
+	out := bytes.Clone(b)
+	for i, c := range out {
+		if 'A' <= c && c <= 'Z' {
+			out[i] = c + 0x20
+		}
+	}
+	return out
+}
+
+// naive is Scan by one bytes.Index after another.
+func naive(atoms []Atom, buf []byte) []Hit {
+	var hits []Hit
+	folded := lower(buf)
+	for id, a := range atoms {
+		text, in := []byte(a.Text), buf
+		if a.Fold {
+			text, in = lower(text), folded
+		}
+		if len(text) == 0 {
+			continue
+		}
+		for at := 0; ; at++ {
+			i := bytes.Index(in[at:], text)
+			if i < 0 {
+				break
+			}
+			at += i
+			hits = append(hits, Hit{at, int32(id)})
+		}
+	}
+	slices.SortFunc(hits, func(a, b Hit) int {
+		if a.Off != b.Off {
+			return a.Off - b.Off
+		}
+		return int(a.Atom - b.Atom)
+	})
+	return hits
+}
+
+func checkScan(t *testing.T, atoms []Atom, buf []byte) {
+	t.Helper()
+	want := naive(atoms, buf)
+	for _, m := range matchers(atoms) {
+		kept := []Hit{{-7, 99}} // Scan appends
+		got := m.Scan(buf, slices.Clone(kept))
+		if !slices.Equal(got[:1], kept) {
+			t.Fatalf("Scan changed the hits it was given to %v", got[:1])
+		}
+		if !slices.Equal(got[1:], want) {
+			t.Fatalf("%T atoms %+v in %.200q (%d bytes):\n got %.20v (%d)\nwant %.20v (%d)", m.filters, atoms, buf, len(buf), got[1:], len(got)-1, want, len(want))
+		}
+	}
+}
+
+// matchers returns one matcher of each kind that this processor can run.
+func matchers(atoms []Atom) []*Matcher {
+	if !haveVectors {
+		return []*Matcher{build(atoms, false)}
+	}
+	return []*Matcher{build(atoms, false), build(atoms, true)}
+}
+
+func TestScan(t *testing.T) {
+	tests := []struct {
+		name  string
+		atoms []Atom
+		text  string
+	}{
+		{"nothing to look for", nil, "some text"},
+		{"empty text", literals("error", "a long literal"), ""},
+		{"empty atom", literals("", "text"), "text text"},
+		{"whole text", literals("exactly this"), "exactly this"},
+		{"at the end", literals("the very end"), "up to the very end"},
+		{"text shorter than the atom", literals("device-side assert"), "device-side asser"},
+		{"every length", literals("a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh", "abcdefghi"), "xabcdefghi abcdefgh abcdefg abcdef abcde abcd abc ab a"},
+		{"same atom twice", literals("NCCL WARN", "NCCL WARN"), "n NCCL WARN x NCCL WARN"},
+		{"one inside the other", literals("out of memory", "memory", "CUDA out of memory. Tried"), "torch: CUDA out of memory. Tried to"},
+		{"overlapping itself", literals("aaaaaaaaaa", "aaa", "aa"), strings.Repeat("a", 50)},
+		{"overlapping each other", literals("abababab", "babababa"), strings.Repeat("ab", 30)},
+		{"fold", []Atom{{"Segmentation Fault", true}, {"sigbus", true}}, "SEGMENTATION FAULT, segmentation fault, SigBus, SIGBUS, sigbus"},
+		{"fold and not, same text", []Atom{{"error 12", true}, {"error 12", false}}, "Error 12 error 12 ERROR 12"},
+		{"fold touches letters only", []Atom{{"[rank0]: @", true}, {"k~{|}", true}}, "{rank0}: ` [RANK0]: @ [rank0]: ` K^[\\] K~{|}"},
+		{"fold leaves other letters", []Atom{{"stra\u00dfe \u00c4", true}}, "STRA\u00dfE \u00c4 stra\u00dfe \u00e4"},
+		{"bytes of all kinds", literals("\x00\x00\x00\x00\x00\x00\x00\x00", "\xff\xfe", "\r\n"), "\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xfe\xff\r\n\r"},
+		{"gram at the end of the text", literals("ab"), "ab"},
+		{"NUL is not the end of the text", literals("ab\x00"), "ab"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { checkScan(t, tt.atoms, []byte(tt.text)) })
+	}
+}
+
+// TestScanEverywhere puts an atom of every length at every place of short texts
+// and around the borders of blocks.
+func TestScanEverywhere(t *testing.T) {
+	const text = "Xid 79, GPU has fallen off the bus"
+	for n := 1; n <= len(text); n++ {
+		for _, m := range matchers([]Atom{{Text: text[:n]}, {Text: "unrelated words"}}) {
+			for at := range 70 {
+				for after := range 10 {
+					buf := []byte(strings.Repeat(".", at) + text[:n] + strings.Repeat(".", after))
+					if got := m.Scan(buf, nil); len(got) != 1 || got[0] != (Hit{at, 0}) {
+						t.Fatalf("%q at %d, %d bytes after: got %v", text[:n], at, after, got)
+					}
+				}
+			}
+			buf := bytes.Repeat([]byte("."), 3*scanBlock)
+			for at := 2*scanBlock - 40; at < 2*scanBlock+8; at++ {
+				copy(buf[at:], text[:n])
+				if got := m.Scan(buf, nil); len(got) != 1 || got[0] != (Hit{at, 0}) {
+					t.Fatalf("%q at %d: got %v", text[:n], at, got)
+				}
+				copy(buf[at:], strings.Repeat(".", n))
+			}
+		}
+	}
+}
+
+// randomAtoms makes atoms of few different letters, so that they occur.
+func randomAtoms(r *rand.Rand, letters string, n, longest int) []Atom {
+	atoms := make([]Atom, n)
+	for i := range atoms {
+		atoms[i] = Atom{string(randomText(r, letters, 1+r.IntN(longest))), r.IntN(4) == 0}
+	}
+	return atoms
+}
+
+func randomText(r *rand.Rand, letters string, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return b
+}
+
+func TestScanRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, letters := range []string{"a", "ab", "aA", "aAbB \n", "loss: nan\n'[]", "\x00\x20\x40\x60\xff"} {
+		for range 60 {
+			atoms := randomAtoms(r, letters, 1+r.IntN(20), 1+r.IntN(14))
+			checkScan(t, atoms, randomText(r, letters, r.IntN(400)))
+		}
+	}
+	// More atoms than a small bitmap is used for, and several blocks.
+	checkScan(t, randomAtoms(r, "abcd", 200, 12), randomText(r, "abcd", 2*scanBlock+5))
+	// So many hits that they are far from order when found.
+	checkScan(t, literals(strings.Repeat("a", 40), "aaaaaaaa", "aa"), bytes.Repeat([]byte("a"), 2*scanBlock))
+}
+
+func FuzzScan(f *testing.F) {
+	f.Add("CUDA error\nXid\nnan", "step 3: CUDA error: nan\nNVRM: Xid 31", uint64(2))
+	f.Add("aa\naaa\naaaaaaaa", "aaaaaaaaaaaaaaaaaaaaAAAA", uint64(7))
+	f.Add("\x00\n\xff", "\x00\xff\x00", uint64(0))
+	f.Fuzz(func(t *testing.T, words, text string, fold uint64) {
+		atoms := literals(strings.Split(words, "\n")...)
+		for i := range atoms {
+			atoms[i].Fold = fold>>(i%64)&1 == 1
+		}
+		checkScan(t, atoms, []byte(text))
+	})
+}

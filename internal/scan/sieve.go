@@ -1,0 +1,211 @@
+package scan
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// A sieve passes over text in steps of stride bytes and looks up the hash of
+// the gram, the next few bytes, at each. An atom of stride+gram-1 bytes or more
+// has exactly one of its stride consecutive grams on that grid, so each
+// occurrence gives itself away exactly once.
+type sieve struct {
+	mesh
+	vectors bool   // sieveFind may be used where the stride is four
+	mask    uint64 // or-ed to the eight bytes loaded: folds case, blanks what is beyond the gram
+	bits    bitmap
+	// entries are the grams of every atom, by bucket, which is the low bits of
+	// the hash; those of bucket b are entries[first[b]:first[b+1]].
+	entries []entry
+	first   [1<<bucketBits + 1]uint32
+}
+
+// A mesh is the grid of a sieve. It holds atoms of stride+gram-1 bytes.
+type mesh struct{ stride, gram int }
+
+// meshes are those that a sieve may have, by the least length of its atoms. A
+// wide step is quick, a long gram has few false alarms.
+var meshes = [...]mesh{1: {1, 1}, 2: {1, 2}, 3: {2, 2}, 4: {2, 3}, 5: {3, 3}, 6: {3, 4}, 7: {3, 5}, 8: {4, 5}}
+
+const (
+	hashBits   = 18 // a bitmap of 32 KiB, which stays in the first-level cache
+	bucketBits = 12
+)
+
+type bitmap [1 << (hashBits - 6)]uint64
+
+// An entry says that an occurrence of atom may start off bytes before gram.
+type entry struct {
+	gram uint64 // as loaded and masked
+	atom int32
+	off  int32
+}
+
+// hash spreads the first five bytes of a masked gram over hashBits bits:
+// multiplicative hashing in 32-bit lanes, as sieveFind does it.
+func hash(gram uint64) uint32 {
+	return (uint32(gram)*0x9E3779B1 + uint32(gram>>8)*0x85EBCA77) >> (32 - hashBits)
+}
+
+func bucket(gram uint64) uint32 { return hash(gram) & (1<<bucketBits - 1) }
+
+// newSieve makes the sieve for the atoms with the given ids, which are not empty.
+func newSieve(atoms []Atom, ids []int32, vectors bool) *sieve {
+	shortest, fold := len(meshes)-1, false
+	for _, id := range ids {
+		shortest = min(shortest, len(atoms[id].Text))
+		fold = fold || atoms[id].Fold
+	}
+	s := &sieve{vectors: vectors, mesh: meshes[shortest], mask: ^uint64(0) << (8 * meshes[shortest].gram)}
+	if fold {
+		s.mask |= 0x2020202020202020
+	}
+	s.entries = make([]entry, 0, len(ids)*s.stride)
+	for _, id := range ids {
+		text := []byte(atoms[id].Text)
+		at := rarest(atoms[id].Text, s.mesh)
+		for off := at; off < at+s.stride; off++ {
+			s.entries = append(s.entries, entry{s.load(text, off), id, int32(off)})
+		}
+	}
+	slices.SortFunc(s.entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(bucket(a.gram), bucket(b.gram)), cmp.Compare(a.atom, b.atom), cmp.Compare(a.off, b.off))
+	})
+	for _, e := range s.entries {
+		h := hash(e.gram)
+		s.bits[h/64] |= 1 << (h % 64)
+		s.first[bucket(e.gram)+1]++
+	}
+	for b := range s.first[1:] {
+		s.first[b+1] += s.first[b]
+	}
+	return s
+}
+
+// next returns the first grid position in buf, from i on and before limit, whose
+// gram is in the bitmap, or else the first one at or after limit.
+func (s *sieve) next(buf []byte, i, limit int) int {
+	// Several positions at a time while all loads are inside buf. Written out for
+	// each stride, because constant offsets need no bounds checks.
+	fast := min(limit, len(buf)-7) - 3*s.stride
+	set, mask := &s.bits, s.mask
+	switch s.stride {
+	case 4:
+		for ; i < fast-16; i += 32 {
+			w := (*[36]byte)(buf[i:])
+			if set.has(binary.LittleEndian.Uint64(w[0:]) | mask) {
+				return i
+			}
+			if set.has(binary.LittleEndian.Uint64(w[4:]) | mask) {
+				return i + 4
+			}
+			if set.has(binary.LittleEndian.Uint64(w[8:]) | mask) {
+				return i + 8
+			}
+			if set.has(binary.LittleEndian.Uint64(w[12:]) | mask) {
+				return i + 12
+			}
+			if set.has(binary.LittleEndian.Uint64(w[16:]) | mask) {
+				return i + 16
+			}
+			if set.has(binary.LittleEndian.Uint64(w[20:]) | mask) {
+				return i + 20
+			}
+			if set.has(binary.LittleEndian.Uint64(w[24:]) | mask) {
+				return i + 24
+			}
+			if set.has(binary.LittleEndian.Uint64(w[28:]) | mask) {
+				return i + 28
+			}
+		}
+	case 3:
+		for ; i < fast; i += 12 {
+			w := (*[17]byte)(buf[i:])
+			if set.has(binary.LittleEndian.Uint64(w[0:]) | mask) {
+				return i
+			}
+			if set.has(binary.LittleEndian.Uint64(w[3:]) | mask) {
+				return i + 3
+			}
+			if set.has(binary.LittleEndian.Uint64(w[6:]) | mask) {
+				return i + 6
+			}
+			if set.has(binary.LittleEndian.Uint64(w[9:]) | mask) {
+				return i + 9
+			}
+		}
+	case 2:
+		for ; i < fast; i += 8 {
+			w := (*[14]byte)(buf[i:])
+			if set.has(binary.LittleEndian.Uint64(w[0:]) | mask) {
+				return i
+			}
+			if set.has(binary.LittleEndian.Uint64(w[2:]) | mask) {
+				return i + 2
+			}
+			if set.has(binary.LittleEndian.Uint64(w[4:]) | mask) {
+				return i + 4
+			}
+			if set.has(binary.LittleEndian.Uint64(w[6:]) | mask) {
+				return i + 6
+			}
+		}
+	}
+	for ; i < limit; i += s.stride {
+		if set.has(s.load(buf, i)) {
+			return i
+		}
+	}
+	return i
+}
+
+// has reports whether the masked gram is in the bitmap.
+func (b *bitmap) has(gram uint64) bool {
+	h := hash(gram)
+	return b[h/64]&(1<<(h%64)) != 0
+}
+
+// load returns the masked gram at i. Beyond the end of buf the bytes read as
+// zero; what that lets through, the comparison refuses.
+func (s *sieve) load(buf []byte, i int) uint64 {
+	if i+8 <= len(buf) {
+		return binary.LittleEndian.Uint64(buf[i:]) | s.mask
+	}
+	var b [8]byte
+	copy(b[:], buf[i:])
+	return binary.LittleEndian.Uint64(b[:]) | s.mask
+}
+
+// scan appends the occurrences that grid positions from i on and before limit
+// give away and returns the grid position from where the next call goes on.
+func (s *sieve) scan(atoms []Atom, buf []byte, i, limit int, hits []Hit) (int, []Hit) {
+	for s.vectors && s.stride == 4 && i < limit {
+		n, set := sieveFind(buf[i:min(limit+8, len(buf))], &s.bits, s.mask)
+		i += n
+		if set == 0 {
+			break
+		}
+		for ; set != 0; set &= set - 1 {
+			hits = s.verify(atoms, buf, i+4*bits.TrailingZeros32(set), hits)
+		}
+		i += 32
+	}
+	for i = s.next(buf, i, limit); i < limit; i = s.next(buf, i+s.stride, limit) {
+		hits = s.verify(atoms, buf, i, hits)
+	}
+	return i, hits
+}
+
+// verify appends the occurrences that the gram at position i gives away.
+func (s *sieve) verify(atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
+	gram := s.load(buf, i)
+	b := bucket(gram)
+	for _, e := range s.entries[s.first[b]:s.first[b+1]] {
+		if e.gram == gram {
+			hits = appendHit(hits, atoms, buf, i-int(e.off), e.atom)
+		}
+	}
+	return hits
+}
