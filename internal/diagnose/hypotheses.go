@@ -39,22 +39,19 @@ type Caps struct {
 //  1. Candidates are the entries about the lead's kind whose need is not known
 //     to be false.
 //  2. Every condition is evaluated over the known facts; the true ones become
-//     evidence, the undecided ones name missing facts.
+//     evidence, the undecided ones name missing facts. One that cannot be
+//     evaluated (a division by zero) is undecided.
 //  3. Standing: ruled out by a rules_out objection; established by a decisive
 //     piece without any objection; supported by a strong one; else possible.
 //  4. Two established entries contradict each other unless they are related:
 //     then the better one stays and the others become supported.
-func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps) ([]Hypothesis, error) {
+func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps) []Hypothesis {
 	values := known.Values()
 	var out []Hypothesis
 	for _, e := range cat.Candidates(kinds...) {
 		h := Hypothesis{Entry: e, Standing: incident.Possible, Score: e.Prior}
 		if e.Needs != "" {
-			o := cat.Eval(e.Needs, values)
-			if o.Err != nil {
-				return nil, o.Err
-			}
-			if o.Verdict == catalog.False {
+			if cat.Eval(e.Needs, values).Verdict == catalog.False {
 				continue
 			}
 		}
@@ -62,9 +59,6 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 		strong, objections, out1 := 0, 0, false
 		for _, c := range e.For {
 			o := cat.Eval(c.When, values)
-			if o.Err != nil {
-				return nil, o.Err
-			}
 			switch o.Verdict {
 			case catalog.Unknown:
 				for _, n := range o.Unknown {
@@ -86,9 +80,6 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 		}
 		for _, c := range e.Against {
 			o := cat.Eval(c.When, values)
-			if o.Err != nil {
-				return nil, o.Err
-			}
 			switch o.Verdict {
 			case catalog.Unknown:
 				for _, n := range o.Unknown {
@@ -146,7 +137,7 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 		}
 	}
 	rank(out)
-	return out, nil
+	return out
 }
 
 var standingOrder = map[string]int{incident.Established: 0, incident.Supported: 1, incident.Possible: 2, incident.RuledOut: 3}
@@ -250,16 +241,13 @@ func fill(text string, values map[string]evidence.Value) string {
 }
 
 // Checklist ticks an entry's confirm list from what is known.
-func Checklist(cat *catalog.Catalog, e *catalog.Entry, known evidence.Known) ([]incident.CheckItem, error) {
+func Checklist(cat *catalog.Catalog, e *catalog.Entry, known evidence.Known) []incident.CheckItem {
 	values := known.Values()
 	out := []incident.CheckItem{}
 	for _, c := range e.Checklist {
 		item := incident.CheckItem{Item: catalog.ExpandSentences(c.Item, values), State: "unknown", Spans: []evidence.Span{}, How: fill(c.How, values)}
 		if c.When != "" {
 			o := cat.Eval(c.When, values)
-			if o.Err != nil {
-				return nil, o.Err
-			}
 			if o.Verdict != catalog.Unknown {
 				item.State = map[catalog.Verdict]string{catalog.True: "yes", catalog.False: "no"}[o.Verdict]
 				for _, n := range o.Used {
@@ -273,7 +261,7 @@ func Checklist(cat *catalog.Catalog, e *catalog.Entry, known evidence.Known) ([]
 		}
 		out = append(out, item)
 	}
-	return out, nil
+	return out
 }
 
 // Incident renders h as the incident states it.

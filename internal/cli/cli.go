@@ -1,0 +1,209 @@
+// Package cli holds the commands: one file each, one table, one place that maps
+// an outcome to a process status. It wires the readers, the catalogue and the
+// clock into the engine.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inquest-dev/inquest/encyclopedia"
+	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/engine"
+	"github.com/inquest-dev/inquest/internal/reader/all"
+)
+
+// Version is set by the release script; a build from source says so.
+var Version = ""
+
+var (
+	errUsage = errors.New("wrong usage")
+	errFault = errors.New("a fault was found") // only with --fail-on fault
+)
+
+// exitCode is the only place that maps an outcome to a process status.
+// docs/cli.md prints the same table.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	case errors.Is(err, errFault):
+		return 3
+	case errors.Is(err, context.Canceled):
+		return 130
+	default:
+		return 1
+	}
+}
+
+// An app is one invocation.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	rules    []string // --rules
+	format   string   // --format of the command that ran, for errors
+}
+
+// commands is the table of commands. Adding one is a row here and a file beside
+// this one.
+var commands = []func(*app) *cobra.Command{
+	diagnoseCommand,
+	explainCommand,
+	newCommand,
+	debugCommand,
+	versionCommand,
+}
+
+// Main runs one invocation and returns the process status.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	a := &app{in: in, out: out, err: errw}
+	err := a.run(ctx, args)
+	a.complain(err)
+	return exitCode(err)
+}
+
+func (a *app) run(ctx context.Context, args []string) error {
+	root := a.root()
+	root.SetArgs(withDefault(root, args))
+	return root.ExecuteContext(ctx)
+}
+
+// root builds the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "inquest",
+		Short: "What failed first in a GPU training run, why, and the one change to make",
+		Long: `inquest reads what a failed or running GPU training job left behind (job logs of
+one process or many ranks, and the machine's records beside them) and says what
+failed first and what only followed, whether a memory failure or a non-finite
+loss came first, why, and the one change to make with the command that checks it.
+
+Everything runs on this machine. Nothing is uploaded, executed or changed.`,
+		Example: `  inquest diagnose run/                  a folder of logs
+  inquest diagnose slurm-4711.out        one log
+  kubectl logs my-job | inquest diagnose -
+  inquest explain fragmentation          the encyclopedia, offline
+  inquest explain "loss is nan after resume"`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%w: no command %q and no such file; see inquest --help", errUsage, args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %v", errUsage, err) })
+	root.PersistentFlags().StringArrayVar(&a.rules, "rules", nil, "folder with your own entries and wordings (entries/**/*.yaml, lines/*.yaml); may be given more than once")
+	for _, c := range commands {
+		root.AddCommand(c(a))
+	}
+	return root
+}
+
+// withDefault makes "inquest PATH…" mean "inquest diagnose PATH…": when the
+// first argument is no command and no flag of the root, and names something
+// that exists (or is "-", or looks like a glob).
+func withDefault(root *cobra.Command, args []string) []string {
+	for _, arg := range args {
+		if arg == "-" || !strings.HasPrefix(arg, "-") {
+			if c, _, err := root.Find([]string{arg}); err == nil && c != root {
+				return args
+			}
+			switch arg {
+			case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+				return args
+			}
+			if _, err := os.Stat(arg); err == nil || arg == "-" || strings.ContainsAny(arg, "*?[") {
+				return append([]string{"diagnose"}, args...)
+			}
+			return args
+		}
+		if arg != "--rules" && !strings.Contains(arg, "=") {
+			continue
+		}
+	}
+	return args
+}
+
+// catalogue loads the encyclopedia and the folders of --rules.
+func (a *app) catalogue() (*catalog.Catalog, error) {
+	var extra []fs.FS
+	for _, dir := range a.rules {
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			return nil, fmt.Errorf("%w: --rules %s is not a folder", errUsage, dir)
+		}
+		extra = append(extra, os.DirFS(dir))
+	}
+	c, err := catalog.Load(encyclopedia.FS, extra...)
+	if err != nil {
+		return nil, fmt.Errorf("load entries: %w", err)
+	}
+	return c, nil
+}
+
+// options are the engine's options for paths.
+func (a *app) options(paths []string) (engine.Options, error) {
+	c, err := a.catalogue()
+	if err != nil {
+		return engine.Options{}, err
+	}
+	return engine.Options{Paths: paths, Stdin: a.in, Catalog: c, Readers: all.Readers(c.Plan()), Version: version(), Workers: runtime.GOMAXPROCS(0)}, nil
+}
+
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		return b.Main.Version
+	}
+	return "source"
+}
+
+// complain writes an error for a person, or as JSON where the report is JSON.
+func (a *app) complain(err error) {
+	if err == nil || errors.Is(err, errFault) {
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(a.err, "inquest: interrupted")
+		return
+	}
+	if a.format == "json" {
+		json.NewEncoder(a.err).Encode(map[string]any{"error": err.Error(), "status": exitCode(err)})
+		return
+	}
+	fmt.Fprintf(a.err, "inquest: %v\n", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintln(a.err, "hint: name a log file, a folder of logs, an archive, or - for standard input")
+	}
+}
+
+// oneOf checks a flag's value.
+func oneOf(flag, value string, of ...string) error {
+	for _, v := range of {
+		if v == value {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: --%s %q; one of %s", errUsage, flag, value, strings.Join(of, ", "))
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/inquest-dev/inquest/internal/engine"
+	"github.com/inquest-dev/inquest/internal/report"
+)
+
+// output holds the flags that say how a result is written.
+type output struct {
+	format, reader, color, file string
+	full                        bool
+	width                       int
+}
+
+func (o *output) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.format, "format", "text", "text, json, markdown or html")
+	f.StringVar(&o.reader, "for", "engineer", "who reads it: engineer, on-call or executive")
+	f.StringVarP(&o.file, "output", "o", "", "write to this file instead of standard output")
+	f.BoolVar(&o.full, "full", false, "print everything, not only the first 40 lines' worth")
+	f.StringVar(&o.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
+	f.IntVar(&o.width, "width", 0, "columns of text output; 0 is the terminal's width, or 100")
+}
+
+func (o *output) check() error {
+	if err := oneOf("format", o.format, report.Formats()...); err != nil {
+		return err
+	}
+	if err := oneOf("for", o.reader, "engineer", "on-call", "executive"); err != nil {
+		return err
+	}
+	return oneOf("color", o.color, "auto", "always", "never")
+}
+
+// options fits the output to where it goes.
+func (o *output) options(w io.Writer) report.Options {
+	r := report.Options{Full: o.full, For: o.reader, Width: o.width}
+	f, isFile := w.(*os.File)
+	terminal := isFile && term.IsTerminal(int(f.Fd()))
+	if r.Width == 0 {
+		r.Width = 100
+		if terminal {
+			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+				r.Width = n
+			}
+		}
+	}
+	r.Width = min(max(r.Width, 60), 200)
+	switch o.color {
+	case "always":
+		r.Color = true
+	case "auto":
+		r.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+	return r
+}
+
+func diagnoseCommand(a *app) *cobra.Command {
+	var out output
+	var baseline []string
+	var everything bool
+	var failOn string
+	cmd := &cobra.Command{
+		Use:   "diagnose PATH...",
+		Short: "Say what failed first in a run, why, and what to change",
+		Long: `diagnose reads files, folders, globs and archives (tar, zip; gzip, zstd, xz,
+bzip2), or - for standard input, and prints one verdict. It finds the job's logs
+by their content, reads nothing past 4 KiB of files that are no such records,
+and says what it did not read.
+
+Status: 0 the question was answered; 1 it could not be (nothing readable);
+2 wrong usage; 3 a fault was found and --fail-on fault asked for it; 130
+interrupted.`,
+		Example: `  inquest diagnose run-folder/
+  inquest diagnose 'logs/rank_*.log' dmesg.txt nvidia-smi.txt
+  inquest diagnose --format html -o verdict.html job.tar.zst
+  inquest diagnose --baseline good-run/ bad-run/
+  inquest diagnose --for executive slurm-4711.out`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%w: name a log, a folder, an archive, or - for standard input", errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.format = out.format
+			if err := out.check(); err != nil {
+				return err
+			}
+			if err := oneOf("fail-on", failOn, "never", "fault"); err != nil {
+				return err
+			}
+			o, err := a.options(args)
+			if err != nil {
+				return err
+			}
+			o.Baseline, o.All = baseline, everything
+			o.Progress = a.progress()
+			inc, err := engine.Diagnose(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := a.write(out, func(w io.Writer, ro report.Options) error { return report.Write(w, out.format, inc, ro) }); err != nil {
+				return err
+			}
+			if failOn == "fault" && inc.FirstFault != nil {
+				return errFault
+			}
+			return nil
+		},
+	}
+	out.flags(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&baseline, "baseline", nil, "a run that worked (file, folder or archive): list what differs from it")
+	f.BoolVar(&everything, "all", false, "read every text file, not only recognised kinds")
+	f.StringVar(&failOn, "fail-on", "never", "fault: exit with status 3 if a fault was found")
+	return cmd
+}
+
+// write sends a result to standard output or to the file asked for. A file
+// appears only when it is complete.
+func (a *app) write(out output, fn func(io.Writer, report.Options) error) error {
+	if out.file == "" {
+		return fn(a.out, out.options(a.out))
+	}
+	tmp := out.file + ".partial"
+	f, err := os.Create(tmp)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	err = fn(f, out.options(f))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, out.file)
+	}
+	if err != nil {
+		os.Remove(tmp)
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// progress draws a line on a terminal for work of more than a second.
+func (a *app) progress() func(done, total int) {
+	f, ok := a.err.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	start, last := time.Now(), time.Time{}
+	return func(done, total int) {
+		now := time.Now()
+		if now.Sub(start) < time.Second || now.Sub(last) < 100*time.Millisecond && done < total {
+			return
+		}
+		last = now
+		fmt.Fprintf(f, "\r\x1b[Kreading %d of %d", done, total)
+		if done == total {
+			fmt.Fprint(f, "\r\x1b[K")
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inquest-dev/inquest/internal/explain"
+	"github.com/inquest-dev/inquest/internal/report"
+)
+
+func explainCommand(a *app) *cobra.Command {
+	var out output
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "explain [ENTRY | TEXT]",
+		Short: "Look a failure up in the encyclopedia, by id or in your own words",
+		Long: `explain prints an entry of the encyclopedia, or finds entries for free text: an
+error message, or what you saw, in your own words. Without an argument it lists
+all entries.`,
+		Example: `  inquest explain
+  inquest explain sequence-spike
+  inquest explain "gpu training oom loss became nan tracked run"
+  inquest explain --format markdown host-ram`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.format = out.format
+			if err := oneOf("format", out.format, "text", "markdown"); err != nil {
+				return err
+			}
+			c, err := a.catalogue()
+			if err != nil {
+				return err
+			}
+			return a.write(out, func(w io.Writer, ro report.Options) error {
+				if len(args) == 0 || list {
+					return explain.List(w, c)
+				}
+				query := strings.Join(args, " ")
+				if e, err := c.Entry(query); err == nil {
+					_, err := io.WriteString(w, explain.Render(e, out.format, ro.Width))
+					return err
+				}
+				found := explain.Find(c, query)
+				if len(found) == 0 {
+					return fmt.Errorf("no entry fits %q; inquest explain lists all", query)
+				}
+				return explain.Results(w, query, found)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out.format, "format", "text", "text or markdown")
+	f.StringVarP(&out.file, "output", "o", "", "write to this file instead of standard output")
+	f.IntVar(&out.width, "width", 0, "columns of text output; 0 is the terminal's width, or 100")
+	f.BoolVar(&list, "list", false, "list all entries")
+	out.color = "auto"
+	return cmd
+}
+
+func newCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "new", Short: "Write the stub of something new"}
+	cmd.AddCommand(&cobra.Command{
+		Use:     "entry ID",
+		Short:   "Print the stub of an encyclopedia entry",
+		Example: "  inquest new entry my-failure > my-rules/entries/outside/my-failure.yaml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%w: new entry takes one id", errUsage)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := explain.Stub(args[0])
+			if err != nil {
+				return fmt.Errorf("%w: %v", errUsage, err)
+			}
+			_, err = io.WriteString(a.out, s)
+			return err
+		},
+	})
+	return cmd
+}
+
+func versionCommand(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		if asJSON {
+			_, err := fmt.Fprintf(a.out, "{\"name\":\"inquest\",\"version\":%q,\"schema\":\"inquest.incident/v1\"}\n", version())
+			return err
+		}
+		_, err := fmt.Fprintln(a.out, "inquest", version())
+		return err
+	}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}

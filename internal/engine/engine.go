@@ -1,0 +1,178 @@
+// Package engine knows the order of the stages: walk and read the artifacts,
+// build the timeline, examine each attempt, compute its facts, weigh the
+// entries, choose the remedy, and put the result down as an incident. Reading is
+// the only stage that runs concurrently.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/detect"
+	"github.com/inquest-dev/inquest/internal/diagnose"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/timeline"
+)
+
+// Options say what to diagnose and with what.
+type Options struct {
+	Paths    []string  // files, folders, archives, globs, "-"
+	Stdin    io.Reader // for "-"
+	Baseline []string  // paths of a run that worked, to compare with; may be empty
+	All      bool      // read every text, not only recognised kinds
+	Readers  []reader.Reader
+	Catalog  *catalog.Catalog
+	Version  string
+	Workers  int                   // artifacts read at once; 0 is one
+	Progress func(done, total int) // called after each artifact; may be nil
+}
+
+// maxWeighed bounds the attempts whose hypotheses are weighed: a sweep of
+// thousands of launches lists them all and explains the first and the last ones.
+const maxWeighed = 64
+
+// Diagnose reads the job and returns its incident. The error is ctx's, or says
+// why nothing at all could be read; whatever could not be read beside that is
+// in the incident.
+func Diagnose(ctx context.Context, o Options) (*incident.Incident, error) {
+	r, err := Read(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	s := Examine(r)
+	s.weigh(o.Catalog)
+	inc, err := s.incident(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Baseline) > 0 {
+		b := o
+		b.Paths, b.Baseline, b.Progress = o.Baseline, nil, nil
+		if inc.Baseline, err = baseline(ctx, b, s); err != nil {
+			return nil, fmt.Errorf("read baseline: %w", err)
+		}
+	}
+	return inc, nil
+}
+
+// A Study is a reading on its way to an incident.
+type Study struct {
+	Reading  *Reading
+	Timeline *timeline.Timeline
+	Cases    []*diagnose.Case
+	Known    []evidence.Known
+	Weighed  [][]diagnose.Hypothesis
+	Main     int // the attempt that the verdict is about
+	Ended    int // the attempt that ended the job
+}
+
+// Examine builds the timeline and finds each attempt's faults and facts.
+func Examine(r *Reading) *Study {
+	s := &Study{Reading: r, Timeline: timeline.Build(r.Sources)}
+	var prev *detect.Previous
+	for i := range s.Timeline.Attempts {
+		c := diagnose.Examine(s.Timeline, i)
+		known := detect.Run(input(c, prev))
+		s.Cases = append(s.Cases, c)
+		s.Known = append(s.Known, known)
+		prev = &detect.Previous{Facts: known, Class: c.LeadClass, Nonfinite: c.LeadClass == evidence.Nonfinite, Memory: c.LeadClass == evidence.DeviceMemory}
+	}
+	s.pickMain()
+	return s
+}
+
+// pickMain chooses the attempt to speak about: the last one, unless it shows
+// neither a failure nor its end; then the last that failed.
+func (s *Study) pickMain() {
+	s.Main = len(s.Cases) - 1
+	s.Ended = s.Main
+	if c := s.Cases[s.Main]; c.Lead != nil || c.Outcome == incident.FinishedRun {
+		return
+	}
+	for i := len(s.Cases) - 1; i >= 0; i-- {
+		if s.Cases[i].Lead != nil {
+			s.Main = i
+			return
+		}
+	}
+}
+
+// input hands a case to the detectors.
+func input(c *diagnose.Case, prev *detect.Previous) detect.Input {
+	in := detect.Input{Series: c.Attempt.Series, Stated: c.Attempt.Facts, World: c.World, Before: prev, Recovered: c.Recovered}
+	items := map[*evidence.Event]*timeline.Item{}
+	for _, it := range c.Attempt.Items {
+		in.Events = append(in.Events, &it.Event)
+		items[&it.Event] = it
+	}
+	ref := func(it *timeline.Item) *evidence.Event {
+		if it == nil || it.Source < 0 {
+			return nil
+		}
+		return &it.Event
+	}
+	in.Lead, in.Memory, in.NaN = ref(c.Lead), ref(c.Memory), ref(c.NaN)
+	in.After = func(a, b *evidence.Event) bool {
+		x, y := items[a], items[b]
+		if x == nil || y == nil {
+			return false
+		}
+		r, _ := c.Timeline.Compare(x, y)
+		return r == timeline.After
+	}
+	return in
+}
+
+// weigh ranks the entries for every attempt that has a lead.
+func (s *Study) weigh(cat *catalog.Catalog) {
+	s.Weighed = make([][]diagnose.Hypothesis, len(s.Cases))
+	weak := map[string]bool{}
+	for _, w := range cat.Plan().Wordings {
+		if w.Weak {
+			weak[w.ID] = true
+		}
+	}
+	for i, c := range s.Cases {
+		if c.Lead == nil || i >= maxWeighed && i != s.Main && i != s.Ended {
+			continue
+		}
+		kinds := []string{string(c.Lead.Kind)}
+		if c.Lead.Kind == "unknown" {
+			kinds = []string{string(evidence.CollTimeout)}
+		}
+		caps := diagnose.Caps{Undecided: c.Standing == incident.Undecidable && !c.SameKind, Weak: weak[c.Lead.Line]}
+		if c.Lead.Source >= 0 {
+			if a := s.Reading.Sources[c.Lead.Source].Artifact; a.Fate != "read" {
+				caps.Damaged = a.Note
+			}
+		}
+		// What a rival could be belongs to the picture as well.
+		if caps.Undecided {
+			for _, r := range c.Rivals {
+				kinds = append(kinds, string(r.Kind))
+			}
+		}
+		h := diagnose.Weigh(cat, kinds, s.Known[i], caps)
+		if caps.Undecided || len(h) == 0 {
+			if e, err := cat.Entry("undetermined"); err == nil {
+				h = append([]diagnose.Hypothesis{diagnose.Open(e, c, s.Known[i])}, drop(h, "undetermined")...)
+			}
+		}
+		s.Weighed[i] = h
+	}
+}
+
+func drop(h []diagnose.Hypothesis, id string) []diagnose.Hypothesis {
+	out := h[:0]
+	for _, x := range h {
+		if x.Entry.ID != id {
+			out = append(out, x)
+		}
+	}
+	return out
+}

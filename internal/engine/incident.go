@@ -1,0 +1,690 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/diagnose"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/redact"
+	"github.com/inquest-dev/inquest/internal/remedy"
+	"github.com/inquest-dev/inquest/internal/timeline"
+)
+
+// Bounds of what an incident keeps, so that a job of a thousand ranks gives a
+// report and not another log.
+const (
+	maxCollateral = 60
+	maxHypotheses = 8
+	maxRivals     = 8
+	maxSeries     = 64
+	maxPoints     = 240
+	maxSettings   = 200
+)
+
+// incident puts the study down.
+func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, error) {
+	inc := &incident.Incident{
+		Schema: incident.Schema, Tool: incident.Tool{Name: "inquest", Version: o.Version}, Status: "open",
+		Contributing: []incident.Statement{}, Limits: []incident.Statement{}, Attempts: []incident.Attempt{},
+		Ranks: []incident.Rank{}, Hosts: []incident.Host{}, Groups: []incident.Group{}, Facts: map[string]incident.Fact{}, Series: []incident.Series{},
+		Artifacts: []incident.Artifact{}, PassedOver: []incident.PassedOver{}, Context: []incident.Quote{}, Checklist: []incident.CheckItem{},
+	}
+	for i := range s.Cases {
+		inc.Attempts = append(inc.Attempts, s.attempt(i))
+	}
+	inc.Findings = inc.Attempts[s.Main].Findings
+	inc.Outcome = s.Cases[s.Ended].Outcome
+	if s.Main != s.Ended && inc.Outcome == incident.Unclear {
+		inc.Outcome = s.Cases[s.Main].Outcome
+	}
+	if h := s.Weighed[s.Main]; len(h) > 0 {
+		inc.Checklist = diagnose.Checklist(o.Catalog, h[0].Entry, s.Known[s.Main])
+	}
+	s.contributing(inc)
+	s.limits(inc)
+	s.ranks(inc)
+	s.facts(inc)
+	s.series(inc)
+	s.artifacts(inc)
+	if err := s.quotes(ctx, inc); err != nil {
+		return nil, err
+	}
+	mask(inc)
+	s.identify(inc)
+	return inc, nil
+}
+
+// attempt is everything that is said of one attempt.
+func (s *Study) attempt(i int) incident.Attempt {
+	c, t := s.Cases[i], s.Timeline.Attempts[i]
+	out := incident.Attempt{ID: t.ID, Spans: []evidence.Span{}, Hosts: []string{}, Outcome: c.Outcome, Command: t.Command, Start: timeOf(t.Start), End: timeOf(t.End)}
+	for n, p := range t.Parts {
+		if n < maxCollateral {
+			sp := p.Span
+			if sp.Artifact == "" {
+				sp.Artifact, sp.Kind = s.Reading.Sources[p.Source].Artifact.Path, "text"
+			}
+			out.Spans = append(out.Spans, sp)
+		}
+	}
+	hosts := map[string]bool{}
+	for _, it := range t.Items {
+		if it.Attempt == i && it.Who.Host != "" {
+			hosts[it.Who.Host] = true
+		}
+	}
+	for h := range hosts {
+		out.Hosts = append(out.Hosts, h)
+	}
+	sort.Strings(out.Hosts)
+	f := &out.Findings
+	f.FirstFaultRivals, f.Collateral, f.Hypotheses = []incident.Event{}, []incident.Collateral{}, []incident.Hypothesis{}
+	if c.Lead != nil {
+		e := s.event(c.Lead, c)
+		f.FirstFault, f.FirstFaultBasis, f.FirstFaultStanding = &e, c.Basis, c.Standing
+		for n, r := range c.Rivals {
+			if n < maxRivals {
+				f.FirstFaultRivals = append(f.FirstFaultRivals, s.event(r, nil))
+			}
+		}
+	}
+	f.Order = s.order(i)
+	if ser, p := diagnose.LastGood(c); p != nil {
+		f.LastGood = good(ser, p)
+	}
+	for n, l := range c.Links {
+		if n == maxCollateral {
+			break
+		}
+		f.Collateral = append(f.Collateral, incident.Collateral{Event: s.event(l.Item, nil), Ranks: l.Ranks, Count: l.Count,
+			ExplainedBy: incident.Explained{Event: l.By.ID, Rule: l.Rule, Text: l.Text}})
+	}
+	values := s.Known[i].Values()
+	for n, h := range s.Weighed[i] {
+		if n == maxHypotheses {
+			break
+		}
+		f.Hypotheses = append(f.Hypotheses, h.Incident(values))
+	}
+	if h := s.Weighed[i]; len(h) > 0 {
+		l := &remedy.Leading{Entry: h[0].Entry, Standing: h[0].Standing, Missing: h[0].Missing}
+		if len(h) > 1 && h[1].Standing == h[0].Standing {
+			l.Rival = h[1].Entry.Title
+		}
+		f.Remedy = remedy.Choose(l, s.Known[i], t.Command, s.keptLogging(c))
+	}
+	if i > 0 {
+		out.ChangedFrom = &incident.Changed{ID: s.Timeline.Attempts[i-1].ID, Diffs: diffs(s.Known[i-1], s.Known[i])}
+	}
+	return out
+}
+
+// keptLogging reports whether non-finite or replaced values went on being
+// logged after the fault.
+func (s *Study) keptLogging(c *diagnose.Case) bool {
+	if c.NaN == nil {
+		return false
+	}
+	if c.NaN.Attrs["hidden"].True() || c.NaN.Kind == evidence.LossOmitted {
+		return true
+	}
+	for _, x := range c.Attempt.Series {
+		if x.Bad > 1 && x.Key.Artifact == c.NaN.Span.Artifact {
+			return true
+		}
+	}
+	return false
+}
+
+// event states one event; c gives what is known by elimination.
+func (s *Study) event(it *timeline.Item, c *diagnose.Case) incident.Event {
+	e := incident.Event{ID: it.ID, Kind: string(it.Kind), Text: it.Text, Attrs: map[string]any{}, KnownBy: "words", Attempt: ""}
+	if sp := evidence.SpecOf(it.Kind); sp != nil {
+		e.Class = string(sp.Class)
+	}
+	if c != nil && c.LeadClass != "" {
+		e.Class = string(c.LeadClass)
+	}
+	if it.Attempt >= 0 {
+		e.Attempt = s.Timeline.Attempts[it.Attempt].ID
+	}
+	e.Rank, e.LocalRank, e.Device = opt(it.Who.Rank), opt(it.Who.LocalRank), opt(it.Who.Device)
+	if it.Who.Host != "" {
+		h := it.Who.Host
+		e.Host = &h
+	}
+	if it.Step >= 0 {
+		n := it.Step
+		e.Step = &n
+	}
+	if it.Epoch > 0 {
+		x := it.Epoch
+		e.Epoch = &x
+	}
+	for n, v := range it.Attrs {
+		e.Attrs[n] = plain(v)
+	}
+	e.Time = timeOf(it.Stamp)
+	if it.Source >= 0 {
+		sp := it.Span
+		e.Span = &sp
+	}
+	for i := len(it.Stack) - 1; i >= 0; i-- {
+		if fr := it.Stack[i]; !library(fr.File) {
+			e.Frame = &incident.Frame{File: fr.File, Line: fr.Line, Function: fr.Function, Source: fr.Source}
+			break
+		}
+	}
+	if c != nil && c.Elimination != nil {
+		e.KnownBy = "elimination"
+		e.Eliminated = []incident.Elimination{{Ranks: c.Elimination.Ranks, Why: c.Elimination.Why, Spans: c.Elimination.Spans}}
+	}
+	return e
+}
+
+// library reports whether a source file is not the user's own.
+func library(file string) bool {
+	for _, p := range []string{"site-packages", "dist-packages", "/lib/python", "<frozen", "<string>", "torch/", "\\lib\\"} {
+		if strings.Contains(file, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func opt(n int) *int {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+func plain(v evidence.Value) any {
+	switch v.T {
+	case evidence.Int:
+		return v.I
+	case evidence.Float:
+		if math.IsNaN(v.F) || math.IsInf(v.F, 0) {
+			return v.String()
+		}
+		return v.F
+	case evidence.Bool:
+		return v.I != 0
+	case evidence.Size:
+		return map[string]int64{"lo": v.Lo, "hi": v.Hi}
+	case evidence.Ints:
+		return v.L
+	}
+	return v.S
+}
+
+func timeOf(st evidence.Stamp) *incident.Time {
+	if !st.Known() {
+		return nil
+	}
+	t := &incident.Time{Written: st.Written, Zone: st.Zone, ErrorS: st.Error.Seconds(), Clock: st.Clock}
+	if st.Zone != "" && !st.NoDate && !st.NoYear && st.Clock == "wall" {
+		u := st.Time.UTC().Format(time.RFC3339Nano)
+		t.UTC = &u
+	}
+	return t
+}
+
+func good(s *evidence.Series, p *evidence.Point) *incident.LastGood {
+	g := &incident.LastGood{Time: timeOf(p.Stamp)}
+	if p.Step != evidence.None {
+		n := p.Step
+		g.Step = &n
+	}
+	if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
+		if s.Key.Name == "loss" {
+			v := p.Value
+			g.Loss = &v
+		} else {
+			g.Value = s.Key.Name + " " + strconv.FormatFloat(p.Value, 'g', 5, 64)
+		}
+	} else {
+		g.Value = fmt.Sprint(p.Value)
+	}
+	g.Span = spanOf(s, *p)
+	return g
+}
+
+func spanOf(s *evidence.Series, p evidence.Point) *evidence.Span {
+	return &evidence.Span{Artifact: s.Key.Artifact, Kind: "text", Line: p.Line, Offset: p.Offset, Length: int64(p.Length)}
+}
+
+// order relates memory and non-finite values for attempt i.
+func (s *Study) order(i int) incident.Order {
+	o := diagnose.OrderOf(s.Cases, i, func(c *diagnose.Case, it *timeline.Item) bool {
+		if it.Kind != evidence.LibraryOOM || it.Attrs["certain"].True() {
+			return true
+		}
+		k := s.Known[c.Index]
+		return k.True("gpu.full_by_job") || k["memory.peak_fraction"].Value.F > .95 || k["seen.device_oom"].Value.I > 0
+	})
+	out := incident.Order{Relation: o.Relation, Basis: o.Basis, SameAttempt: o.SameAttempt, Linked: o.Linked, Mechanism: o.Mechanism}
+	if o.Memory != nil {
+		e := s.event(o.Memory, nil)
+		out.MemoryEvent = &e
+	}
+	if o.NaN != nil {
+		e := s.event(o.NaN, nil)
+		e.Class = string(evidence.Nonfinite)
+		out.NonfiniteEvent = &e
+		if b := diagnose.BracketOf(o.NaNCase, o.NaN); b != nil {
+			br := &incident.Bracket{Trust: string(b.Series.Key.Trust)}
+			if b.Last != nil {
+				br.LastFinite = good(b.Series, b.Last)
+			}
+			if b.First != nil {
+				br.FirstSeen = good(b.Series, b.First)
+			}
+			if b.Last != nil && b.First != nil && b.Last.Step >= 0 && b.First.Step > b.Last.Step {
+				n := b.First.Step - b.Last.Step
+				br.Stride = &n
+			}
+			out.NonfiniteBracket = br
+		}
+	}
+	return out
+}
+
+// diffs lists settings and versions that differ, by name.
+func diffs(a, b evidence.Known) []incident.Diff {
+	out := []incident.Diff{}
+	for _, n := range b.Names() {
+		if !strings.HasPrefix(n, "setting.") && !strings.HasPrefix(n, "run.") || n == "run.frameworks" || n == "run.stack" {
+			continue
+		}
+		x, ok := a[n]
+		y := b[n]
+		if !ok || x.Value.String() == y.Value.String() || len(out) >= maxSettings {
+			continue
+		}
+		out = append(out, incident.Diff{Name: strings.TrimPrefix(n, "setting."), From: x.Value.String(), To: y.Value.String(), Spans: append(slices.Clone(x.Spans), y.Spans...)})
+	}
+	return out
+}
+
+// contributing states what made it worse and what contradicts the launcher.
+func (s *Study) contributing(inc *incident.Incident) {
+	c, k := s.Cases[s.Main], s.Known[s.Main]
+	add := func(text string, spans ...evidence.Span) {
+		if spans == nil {
+			spans = []evidence.Span{}
+		}
+		inc.Contributing = append(inc.Contributing, incident.Statement{Text: text, Spans: spans})
+	}
+	for _, n := range c.Notes {
+		add(n.Text, n.Spans...)
+	}
+	if n := k["memory.retries"].Value.I; n > 0 {
+		add(fmt.Sprintf("The allocator reported pressure %d times: it ran near its limit.", n), k["memory.retries"].Spans...)
+	}
+	if n := k["oom.recovered_before"].Value.I; n > 0 && c.Lead != nil {
+		add(fmt.Sprintf("Out of memory was caught and survived %d times in this attempt.", n))
+	}
+	if k.True("nan.hidden") {
+		add("The framework replaced or left out non-finite values in what it printed; the curve in a tracker cannot show where they began.", k["nan.hidden"].Spans...)
+	}
+	if s.Main != s.Ended {
+		add(fmt.Sprintf("A later launch (attempt %s) is in the same input and shows no failure; the verdict is about attempt %s.", s.Timeline.Attempts[s.Ended].ID, s.Timeline.Attempts[s.Main].ID))
+	}
+}
+
+// limits states what was not read, and what that means.
+func (s *Study) limits(inc *incident.Incident) {
+	add := func(text string, spans ...evidence.Span) {
+		if spans == nil {
+			spans = []evidence.Span{}
+		}
+		inc.Limits = append(inc.Limits, incident.Statement{Text: text, Spans: spans})
+	}
+	if len(s.Reading.Sources) == 0 {
+		add("Nothing recognisable was found in what was named.")
+	}
+	seen := map[string]bool{}
+	for _, p := range s.Reading.Problem {
+		text := p.Err.Error()
+		if p.Span.Artifact != "" {
+			text = p.Span.Artifact + ": " + text
+		}
+		if seen[text] || len(seen) >= 50 {
+			continue
+		}
+		seen[text] = true
+		if p.Span.Length > 0 || p.Span.Line > 0 {
+			add(text, p.Span)
+		} else {
+			add(text)
+		}
+	}
+	for _, j := range s.Reading.Older {
+		id := j.ID
+		if id == "" {
+			id = "without an id"
+		}
+		add(fmt.Sprintf("An older launch lies in the same place and was not read: %s, %d files (%s).", id, len(j.Files), j.Basis))
+	}
+	c := s.Cases[s.Main]
+	if c.World > 1 && len(c.Ranks) > 0 && len(c.Ranks) < c.World && c.Lead != nil {
+		add(fmt.Sprintf("The job has %d ranks; words of %d of them are in evidence. What the others printed could change the verdict.", c.World, len(c.Ranks)))
+	}
+}
+
+// ranks tells each rank's fate.
+func (s *Study) ranks(inc *incident.Incident) {
+	c := s.Cases[s.Main]
+	for _, r := range c.Ranks {
+		out := incident.Rank{Rank: r, Attempt: s.Timeline.Attempts[s.Main].ID, Fate: "unknown", Artifacts: []string{}}
+		arts := map[string]bool{}
+		set := func(w evidence.Who) {
+			if w.LocalRank >= 0 && out.LocalRank == nil {
+				out.LocalRank = opt(w.LocalRank)
+			}
+			if w.Device >= 0 && out.Device == nil {
+				out.Device = opt(w.Device)
+			}
+			if w.PID >= 0 && out.PID == nil {
+				out.PID = opt(w.PID)
+			}
+			if w.Host != "" && out.Host == nil {
+				h := w.Host
+				out.Host = &h
+			}
+			if w.BusID != "" && out.BusID == nil {
+				b := w.BusID
+				out.BusID = &b
+			}
+		}
+		for _, it := range c.Attempt.Items {
+			if it.Who.Rank != r {
+				continue
+			}
+			set(it.Who)
+			arts[it.Span.Artifact] = true
+			if it.Stamp.Known() {
+				out.LastTime = timeOf(it.Stamp)
+			}
+			if c.Recovered(&it.Event) || it == c.Lead {
+				continue
+			}
+			if spec := evidence.SpecOf(it.Kind); spec != nil && out.Fate == "unknown" {
+				switch {
+				case it.Kind == evidence.CollTimeout:
+					out.Fate = "timed out waiting"
+				case it.Kind == evidence.LauncherStop, it.Kind == evidence.PeerClosed, it.Kind == evidence.CollTeardown, it.Kind == evidence.StoreError:
+					out.Fate = "stopped by another"
+				case spec.Role == evidence.RoleFault, spec.Role == evidence.RoleExit:
+					out.Fate = "failed"
+				case it.Kind == evidence.Finished:
+					out.Fate = "finished"
+				}
+			}
+		}
+		for _, x := range c.Attempt.Series {
+			if x.Key.Rank == r {
+				arts[x.Key.Artifact] = true
+				if x.Last.Step >= 0 && (out.LastStep == nil || x.Last.Step > *out.LastStep) {
+					n := x.Last.Step
+					out.LastStep = &n
+				}
+			}
+		}
+		if c.Lead != nil && c.Lead.Who.Rank == r {
+			out.Fate = "failed first"
+			if c.Standing == incident.Undecidable {
+				out.Fate = "failed"
+			}
+		} else if out.Fate == "unknown" && c.Complete() && c.Lead == nil {
+			out.Fate = "finished"
+		}
+		for a := range arts {
+			out.Artifacts = append(out.Artifacts, a)
+		}
+		sort.Strings(out.Artifacts)
+		inc.Ranks = append(inc.Ranks, out)
+	}
+	for _, h := range s.Timeline.Hosts {
+		inc.Hosts = append(inc.Hosts, incident.Host{Host: h, Basis: "no shared event bounds this host's clock"})
+	}
+	groups := map[string]*incident.Group{}
+	var names []string
+	for _, it := range c.Attempt.Items {
+		if it.Kind != evidence.CollTimeout {
+			continue
+		}
+		n := it.Attrs.Str("group")
+		g := groups[n]
+		if g == nil {
+			g = &incident.Group{Name: n, Members: []int{}, Missing: []int{}, Behind: []int{}, Mismatched: []int{}, Op: it.Attrs.Str("op")}
+			groups[n] = g
+			names = append(names, n)
+		}
+		if it.Who.Rank >= 0 && !slices.Contains(g.Members, it.Who.Rank) {
+			g.Members = append(g.Members, it.Who.Rank)
+		}
+		if q, ok := it.Attrs["seq"]; ok && (g.Seq == nil || q.I > *g.Seq) {
+			v := q.I
+			g.Seq = &v
+		}
+	}
+	sort.Strings(names)
+	for i, n := range names {
+		g := groups[n]
+		sort.Ints(g.Members)
+		if i == 0 {
+			for _, r := range s.Known[s.Main]["dist.missing_ranks"].Value.L {
+				g.Missing = append(g.Missing, int(r))
+			}
+			for _, r := range s.Known[s.Main]["dist.lagging_ranks"].Value.L {
+				g.Behind = append(g.Behind, int(r))
+			}
+		}
+		inc.Groups = append(inc.Groups, *g)
+	}
+}
+
+// facts publishes what is known of the main attempt. Counts of events are left
+// out: the events themselves are there.
+func (s *Study) facts(inc *incident.Incident) {
+	k := s.Known[s.Main]
+	n := 0
+	for _, name := range k.Names() {
+		if strings.HasPrefix(name, "seen.") || strings.HasPrefix(name, "trace.") || name == "fault.text" {
+			continue
+		}
+		if strings.HasPrefix(name, "setting.") {
+			if n++; n > maxSettings {
+				continue
+			}
+		}
+		f := k[name]
+		unit := ""
+		if f.Value.T == evidence.Size || strings.HasSuffix(name, "growth_per_step") || strings.HasSuffix(name, "growth_per_batch") {
+			unit = "bytes"
+		}
+		spans := f.Spans
+		if spans == nil {
+			spans = []evidence.Span{}
+		}
+		if len(spans) > 3 {
+			spans = spans[:3]
+		}
+		inc.Facts[name] = incident.Fact{Value: plain(f.Value), Unit: unit, Text: catalog.Show(name, f.Value), Spans: slices.Clone(spans)}
+	}
+}
+
+// series publishes thinned series of all attempts, the ones that matter first.
+func (s *Study) series(inc *incident.Incident) {
+	order := map[string]int{"loss": 0, "grad_norm": 1, "memory_allocated": 2, "memory_reserved": 2, "memory_used": 2, "memory_fraction": 2, "eval_loss": 3, "loss_scale": 3, "lr": 4}
+	type ref struct {
+		s       *evidence.Series
+		attempt int
+	}
+	var all []ref
+	for i, a := range s.Timeline.Attempts {
+		for _, x := range a.Series {
+			if x.Count > 0 {
+				all = append(all, ref{x, i})
+			}
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool {
+		pri := func(r ref) int {
+			p, ok := order[r.s.Key.Name]
+			if !ok {
+				p = 9
+			}
+			if r.attempt != s.Main {
+				p += 10
+			}
+			return p
+		}
+		return pri(all[i]) < pri(all[j])
+	})
+	seen := map[*evidence.Series]bool{}
+	for _, r := range all {
+		if seen[r.s] || len(inc.Series) >= maxSeries {
+			continue
+		}
+		seen[r.s] = true
+		x := r.s
+		out := incident.Series{Name: x.Key.Name, Rank: opt(x.Key.Rank), Attempt: s.Timeline.Attempts[r.attempt].ID, Source: x.Key.Source, Unit: x.Key.Unit,
+			Trust: string(x.Key.Trust), Reduction: "none", Count: x.Count, Bad: x.Bad, Points: []incident.Point{}}
+		pts := x.Points()
+		k := (len(pts) + maxPoints - 1) / maxPoints
+		if int64(len(pts)) < x.Count || k > 1 {
+			out.Reduction = "max of each " + strconv.FormatInt((x.Count+int64(min(len(pts), maxPoints))-1)/int64(min(len(pts), maxPoints)), 10)
+		}
+		for i := 0; i < len(pts); i += max(k, 1) {
+			p := pts[i]
+			for _, q := range pts[i:min(i+max(k, 1), len(pts))] {
+				if math.IsNaN(q.Value) || !math.IsNaN(p.Value) && q.Value > p.Value {
+					p = q
+				}
+			}
+			ip := incident.Point{Ordinal: p.Ordinal, Line: p.Line, Artifact: ""}
+			if p.Step >= 0 {
+				n := p.Step
+				ip.Step = &n
+			}
+			if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
+				ip.Text = fmt.Sprint(p.Value)
+			} else {
+				v := p.Value
+				ip.Value = &v
+			}
+			out.Points = append(out.Points, ip)
+		}
+		inc.Series = append(inc.Series, out)
+	}
+}
+
+// artifacts lists every artifact with its fate, and what was passed over.
+func (s *Study) artifacts(inc *incident.Incident) {
+	for i := range s.Reading.Sources {
+		a := s.Reading.Sources[i].Artifact
+		inc.Artifacts = append(inc.Artifacts, incident.Artifact{Path: a.Path, Kind: a.Kind, Size: a.Size, Digest: a.Digest, Fate: a.Fate, Note: a.Note,
+			Owner: incident.Owner{Job: a.Owner.Job, Attempt: a.Owner.Attempt, Host: a.Owner.Host, Rank: opt(a.Owner.Rank), Basis: a.Owner.Basis}})
+	}
+	for _, p := range s.Reading.Walk.PassedOver {
+		inc.PassedOver = append(inc.PassedOver, incident.PassedOver{What: p.What, Count: p.Count, Bytes: p.Bytes})
+	}
+}
+
+// identify gives the incident its id (this evidence) and fingerprint (this kind
+// of failure).
+func (s *Study) identify(inc *incident.Incident) {
+	h := sha256.New()
+	for _, a := range inc.Artifacts {
+		fmt.Fprintf(h, "%s\x00%d\x00%s\n", a.Path, a.Size, a.Digest)
+	}
+	class, kind, cause, text := "", "", "", ""
+	if f := inc.FirstFault; f != nil {
+		class, kind, text = f.Class, f.Kind, f.Text
+		if f.Span != nil {
+			fmt.Fprintf(h, "%s:%d\n", f.Span.Artifact, f.Span.Offset)
+		}
+	}
+	if len(inc.Hypotheses) > 0 {
+		cause = inc.Hypotheses[0].Cause
+	}
+	inc.ID = fmt.Sprintf("inq-%x", h.Sum(nil)[:6])
+	sum := sha256.Sum256([]byte(strings.Join([]string{class, kind, cause, digits.ReplaceAllString(text, "#")}, "\x00")))
+	inc.Fingerprint = fmt.Sprintf("%x", sum[:8])
+}
+
+// mask hides secrets in every text that came from an artifact.
+func mask(inc *incident.Incident) {
+	events := func(e *incident.Event) {
+		if e == nil {
+			return
+		}
+		e.Text = redact.Text(e.Text)
+		if e.Span != nil {
+			e.Span.Quote = redact.Text(e.Span.Quote)
+		}
+		if e.Frame != nil {
+			e.Frame.Source = redact.Text(e.Frame.Source)
+		}
+		for n, v := range e.Attrs {
+			if t, ok := v.(string); ok {
+				e.Attrs[n] = redact.Text(t)
+			}
+		}
+	}
+	statements := func(list []incident.Statement) {
+		for i := range list {
+			list[i].Text = redact.Text(list[i].Text)
+		}
+	}
+	findings := func(f *incident.Findings) {
+		events(f.FirstFault)
+		events(f.Order.MemoryEvent)
+		events(f.Order.NonfiniteEvent)
+		for i := range f.FirstFaultRivals {
+			events(&f.FirstFaultRivals[i])
+		}
+		for i := range f.Collateral {
+			events(&f.Collateral[i].Event)
+		}
+		for i := range f.Hypotheses {
+			statements(f.Hypotheses[i].For)
+			statements(f.Hypotheses[i].Against)
+		}
+	}
+	findings(&inc.Findings)
+	for i := range inc.Attempts {
+		findings(&inc.Attempts[i].Findings)
+		inc.Attempts[i].Command = redact.Text(inc.Attempts[i].Command)
+		if c := inc.Attempts[i].ChangedFrom; c != nil {
+			for j := range c.Diffs {
+				c.Diffs[j].From, c.Diffs[j].To = redact.Text(c.Diffs[j].From), redact.Text(c.Diffs[j].To)
+			}
+		}
+	}
+	for n, f := range inc.Facts {
+		f.Text = redact.Text(f.Text)
+		if t, ok := f.Value.(string); ok {
+			f.Value = redact.Text(t)
+		}
+		inc.Facts[n] = f
+	}
+	for i := range inc.Context {
+		for j := range inc.Context[i].Lines {
+			inc.Context[i].Lines[j] = redact.Text(inc.Context[i].Lines[j])
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sort"
+	"sync"
+
+	"github.com/inquest-dev/inquest/internal/artifact"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/timeline"
+)
+
+// digestLimit bounds the artifacts whose digest is computed: hashing a large log
+// would cost as much as reading it.
+const digestLimit = 16 << 20
+
+// A Reading is everything that was read of the newest job.
+type Reading struct {
+	Sources []timeline.Source   // in report order
+	Raw     []*reader.Collector // Raw[i] belongs to Sources[i]; nil where nothing was read
+	Files   []artifact.File     // Files[i] belongs to Sources[i]
+	Walk    *artifact.Result
+	Problem []Problem      // in report order
+	Older   []artifact.Job // launches of the same folder that were not read
+}
+
+// A Problem is a part of an artifact that was not read, or not understood.
+type Problem struct {
+	Span evidence.Span
+	Err  error
+}
+
+// Close releases what the walk holds.
+func (r *Reading) Close() error { return r.Walk.Close() }
+
+// Read walks the paths and reads the newest job's artifacts, several at once.
+// The order of the result depends only on the input. On cancellation it returns
+// ctx.Err().
+func Read(ctx context.Context, o Options) (*Reading, error) {
+	byName := map[string]reader.Reader{}
+	for _, r := range o.Readers {
+		byName[r.Name()] = r
+	}
+	walk, err := artifact.Walk(ctx, o.Paths, artifact.Options{Stdin: o.Stdin, All: o.All, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
+		best, name := reader.No, ""
+		for _, r := range o.Readers {
+			if c := r.Sniff(a, head); c > best {
+				best, name = c, r.Name()
+			}
+		}
+		return name, int(best)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	out := &Reading{Walk: walk}
+	chosen := make([]bool, len(walk.Files))
+	for n, j := range walk.Jobs {
+		if n > 0 {
+			out.Older = append(out.Older, j)
+			continue
+		}
+		for _, i := range j.Files {
+			chosen[i] = true
+		}
+	}
+	if len(walk.Jobs) == 0 {
+		for i := range chosen {
+			chosen[i] = true
+		}
+	}
+	for i := range walk.Files {
+		if chosen[i] {
+			out.Files = append(out.Files, walk.Files[i])
+		}
+	}
+	results := make([]result, len(out.Files))
+	work := make(chan int)
+	var wg sync.WaitGroup
+	workers := min(max(o.Workers, 1), max(len(out.Files), 1))
+	var done sync.Mutex
+	finished := 0
+	for range workers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range work {
+				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind])
+				if o.Progress != nil {
+					done.Lock()
+					finished++
+					o.Progress(finished, len(out.Files))
+					done.Unlock()
+				}
+			}
+		}()
+	}
+	for i := range out.Files {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		walk.Close()
+		return nil, err
+	}
+	for i := range results {
+		out.Sources = append(out.Sources, results[i].source)
+		out.Raw = append(out.Raw, results[i].collected)
+		out.Files[i].Artifact = results[i].source.Artifact
+		out.Problem = append(out.Problem, results[i].problems...)
+	}
+	for _, p := range walk.Problems {
+		out.Problem = append(out.Problem, Problem{Span: evidence.Span{Artifact: p.Path, Kind: "text"}, Err: p.Err})
+	}
+	sort.SliceStable(out.Problem, func(i, j int) bool { return out.Problem[i].Span.Artifact < out.Problem[j].Span.Artifact })
+	return out, nil
+}
+
+type result struct {
+	source    timeline.Source
+	collected *reader.Collector
+	problems  []Problem
+}
+
+func readOne(ctx context.Context, f *artifact.File, r reader.Reader) result {
+	res := result{source: timeline.Source{Artifact: f.Artifact}}
+	a := &res.source.Artifact
+	if a.Fate != "" {
+		return res
+	}
+	if r == nil || f.Open == nil {
+		a.Fate = "not recognised"
+		return res
+	}
+	sink := reader.NewCollector()
+	res.collected = sink
+	var sum *digest
+	in := reader.Input{Artifact: *a, Size: a.Size, Open: func() (io.ReadCloser, error) {
+		rc, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		sum = &digest{in: rc, hash: sha256.New()}
+		return sum, nil
+	}}
+	err := r.Read(ctx, in, sink)
+	res.source.Events, res.source.Series, res.source.Facts = sink.Events, sink.Metrics, sink.Facts
+	if sum != nil {
+		a.Size = sum.n
+		if sum.hash != nil && sum.ended {
+			a.Digest = fmt.Sprintf("sha256:%x", sum.hash.Sum(nil))
+		}
+	}
+	mergeOwner(&a.Owner, sink.Owners)
+	a.Fate = "read"
+	for _, d := range sink.Damages {
+		res.problems = append(res.problems, Problem(d))
+	}
+	if d := sink.Dropped; d.Events+d.Series+d.Facts > 0 {
+		res.problems = append(res.problems, Problem{Span: evidence.Span{Artifact: a.Path, Kind: "text"},
+			Err: fmt.Errorf("more in it than is kept: %d events, %d series and %d settings were counted only", d.Events, d.Series, d.Facts)})
+	}
+	if err != nil && ctx.Err() == nil {
+		var limit *artifact.LimitError
+		switch {
+		case errors.As(err, &limit):
+			a.Fate = "over limit"
+		case sum == nil || sum.n == 0:
+			a.Fate = "unreadable"
+		default:
+			a.Fate = "partly read"
+		}
+		a.Note = err.Error()
+		res.problems = append(res.problems, Problem{Span: evidence.Span{Artifact: a.Path, Kind: "text", Offset: a.Size}, Err: err})
+	}
+	return res
+}
+
+// mergeOwner fills what the name did not say with what the content says. Where
+// both speak and differ, the content of the file counts.
+func mergeOwner(o *evidence.Owner, said []evidence.Owner) {
+	for _, s := range said {
+		if s.Host != "" && o.Host == "" {
+			o.Host = s.Host
+		}
+		if s.Job != "" && o.Job == "" {
+			o.Job = s.Job
+		}
+		if s.Rank != evidence.None && o.Rank != s.Rank {
+			o.Rank = s.Rank
+			if o.Basis != "" && s.Basis != "" {
+				o.Basis += "; "
+			}
+			o.Basis += s.Basis
+		}
+		if s.LocalRank != evidence.None && o.LocalRank == evidence.None {
+			o.LocalRank = s.LocalRank
+		}
+	}
+}
+
+// digest hashes what passes through while it is small.
+type digest struct {
+	in    io.ReadCloser
+	hash  hash.Hash
+	n     int64
+	ended bool
+}
+
+func (d *digest) Read(p []byte) (int, error) {
+	n, err := d.in.Read(p)
+	d.n += int64(n)
+	if d.hash != nil {
+		if d.n > digestLimit {
+			d.hash = nil
+		} else {
+			d.hash.Write(p[:n])
+		}
+	}
+	if err == io.EOF {
+		d.ended = true
+	}
+	return n, err
+}
+
+func (d *digest) Close() error { return d.in.Close() }

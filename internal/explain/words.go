@@ -1,0 +1,146 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// canon maps the many words for one thing to one term. Keys of several words
+// are matched as phrases, longest first; keys of one word before stemming.
+var canon = func() map[string]string {
+	m := map[string]string{}
+	for term, words := range map[string][]string{
+		"oom":        {"ooms", "oomed", "out of memory", "outofmemory", "outofmemoryerror", "ran out of memory", "run out of memory", "memory exhausted", "resource exhausted", "resourceexhaustederror", "resource_exhausted"},
+		"nan":        {"nans", "not a number", "non finite", "nonfinite", "non finite loss", "inf", "infs", "infinite", "infinity", "diverge", "diverged", "diverges", "diverging", "divergence", "blew up", "blow up"},
+		"gpu":        {"gpus", "cuda", "device", "devices", "vram", "card", "cards", "accelerator", "accelerators"},
+		"gpu0":       {"gpu 0", "device 0", "card 0", "cuda 0"},
+		"kill":       {"killed", "kills", "sigkill", "signal 9", "exit 137", "exit code 137", "exitcode 9", "kill 9"},
+		"hang":       {"hangs", "hung", "hanging", "stuck", "freeze", "freezes", "frozen", "timeout", "timeouts", "timed out", "time out", "stall", "stalls", "stalled", "deadlock", "no progress"},
+		"checkpoint": {"checkpoints", "ckpt", "ckpts", "state dict", "state_dict"},
+		"eval":       {"evaluation", "evaluate", "evaluating", "validation", "validate", "validating", "val"},
+		"loader":     {"dataloader", "data loader", "data_loader", "dataloaders", "data loaders"},
+		"lr":         {"learning rate", "learning rates", "learning_rate"},
+		"shm":        {"shared memory", "dev shm", "shmem"},
+		"fp16":       {"float16", "half precision", "mixed precision", "amp"},
+		"loss":       {"losses"},
+		"train":      {"training", "trained", "trainer", "finetuning", "fine tuning", "finetune", "pretraining"},
+		"restart":    {"restarts", "restarted", "requeue", "requeued", "resubmit"},
+		"preempt":    {"preempted", "preemption", "preemptible", "spot"},
+		"disk":       {"disks", "no space left", "enospc", "storage"},
+		"checkpointing": {
+			"gradient checkpointing", "activation checkpointing", "recompute", "recomputation", "remat"},
+	} {
+		for _, w := range words {
+			m[w] = term
+		}
+	}
+	return m
+}()
+
+// longestPhrase is the most words that a key of canon has.
+var longestPhrase = func() int {
+	n := 1
+	for k := range canon {
+		n = max(n, len(strings.Fields(k)))
+	}
+	return n
+}()
+
+// stop are words that say nothing about a failure.
+var stop = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(`a an the of to in on at by for from with and or but if is are was were be been it its this that these those
+		i we you my our your he they them as so than then when while why what which who how do does did has have had can could should will would
+		not no get got gets getting become becomes became after before during again always just still very some any all there here into out up off more most only one two
+		please help error errors problem issue tracked python py line file`) {
+		m[w] = true
+	}
+	return m
+}()
+
+// words cuts text into lower-case words: letters, digits and inner underscores.
+// "-9" and the like keep nothing of their sign.
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
+
+// terms turns words into what is indexed: phrases and synonyms become one term,
+// stop words go, the rest is stemmed.
+func terms(ws []string) []string {
+	var out []string
+next:
+	for i := 0; i < len(ws); {
+		for n := min(longestPhrase, len(ws)-i); n >= 1; n-- {
+			if t, ok := canon[strings.Join(ws[i:i+n], " ")]; ok {
+				out = append(out, t)
+				i += n
+				continue next
+			}
+		}
+		if w := ws[i]; !stop[w] && len(w) > 1 {
+			out = append(out, stem(w))
+		}
+		i++
+	}
+	return out
+}
+
+// stem removes the commonest English endings, so that "allocating", "allocated"
+// and "allocates" meet. Both sides pass through it, so it need not give words.
+func stem(w string) string {
+	for _, s := range []struct{ end, with string }{
+		{"ations", "at"}, {"ation", "at"}, {"ated", "at"}, {"ates", "at"}, {"ating", "at"}, {"ate", "at"},
+		{"ies", "y"}, {"sses", "ss"}, {"ings", ""}, {"ing", ""}, {"ed", ""}, {"es", ""}, {"s", ""}, {"e", ""},
+	} {
+		if root, ok := strings.CutSuffix(w, s.end); ok && len(root) >= 3 && !strings.HasSuffix(root+s.end, "ss") {
+			root += s.with
+			if n := len(root); s.with == "" && n > 3 && root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
+				root = root[:n-1]
+			}
+			return root
+		}
+	}
+	return w
+}
+
+// correct returns the word of vocabulary, which is sorted, that a mistyped w of
+// at least five letters stands for: one letter more, less or other, or two
+// neighbours swapped. Of several the first by the alphabet is taken.
+func correct(w string, vocabulary []string) string {
+	if len(w) < 5 {
+		return w
+	}
+	if _, ok := slices.BinarySearch(vocabulary, w); ok {
+		return w
+	}
+	for _, v := range vocabulary {
+		if len(v) >= 5 && near(w, v) {
+			return v
+		}
+	}
+	return w
+}
+
+// near reports whether a and b differ by one edit.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	if i == len(a) {
+		return true
+	}
+	return a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
