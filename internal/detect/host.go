@@ -46,7 +46,7 @@ func hostMemory(in Input, f evidence.Known) {
 				f.Set("host.constraint", evidence.TextOf("memcg"), e.Span)
 			}
 		case evidence.HostMemReport:
-			if v, ok := e.Attrs["limit"]; ok {
+			if v, ok := e.Attrs["limit"]; ok && e.Attrs.Str("what") != "free" {
 				f.Set("host.limit", v, e.Span)
 			}
 			if v, ok := e.Attrs["used"]; ok && v.Hi > f["host.used"].Value.Hi {

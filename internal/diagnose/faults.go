@@ -39,6 +39,7 @@ type Case struct {
 	Notes   []Note // contradictions and side findings worth stating
 
 	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
+	closed     bool          // a closing word stands after the last training line
 	recovered  map[*timeline.Item]bool
 	survivors  map[*evidence.Event]bool // recovered, by the event itself
 }
@@ -93,6 +94,7 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 		c.withoutWords()
 	}
 	c.promote()
+	c.attribute()
 	if c.Lead != nil && c.LeadClass == "" {
 		c.LeadClass = classOf(c.Lead)
 	}
@@ -168,13 +170,20 @@ func (c *Case) members() {
 }
 
 // finish notes where the run says that it is complete: by words, or by a step
-// counter that reaches its total.
+// counter that reaches its total. Words after which training goes on in the same
+// file ended a stage, not the run. A mere closing word ("done") after the last
+// training line counts only while nothing failed: it may have closed anything.
 func (c *Case) finish() {
 	for _, it := range c.Attempt.Items {
-		if it.Kind == evidence.Finished {
-			if _, ok := c.finishedAt[it.Source]; !ok {
-				c.finishedAt[it.Source] = it.Span.Offset
-			}
+		if it.Kind != evidence.Finished || it.Attempt < 0 || c.pointsAfter(it) >= 2 {
+			continue
+		}
+		if it.Attrs.Str("what") == "closing-word" {
+			c.closed = c.closed || c.pointsBefore(it)
+			continue
+		}
+		if _, ok := c.finishedAt[it.Source]; !ok {
+			c.finishedAt[it.Source] = it.Span.Offset
 		}
 	}
 	total := map[string]int64{}
@@ -298,6 +307,16 @@ func (c *Case) ownSeries(s *evidence.Series, it *timeline.Item) bool {
 		return false
 	}
 	return s.Key.Rank == it.Who.Rank || s.Key.Rank <= 0 && it.Who.Rank <= 0
+}
+
+// pointsBefore reports whether the file has training lines before it.
+func (c *Case) pointsBefore(it *timeline.Item) bool {
+	for _, s := range c.Attempt.Series {
+		if c.ownSeries(s, it) && s.First.Offset < it.Span.Offset {
+			return true
+		}
+	}
+	return false
 }
 
 // pointsAfter counts training lines of the same process after it.
@@ -524,6 +543,10 @@ func (c *Case) withoutWords() {
 		e := effectOf[it.Who.Rank]
 		return it.Who.Rank != evidence.None && e != nil
 	})
+	// A launcher's summary restates exits that have lines of their own.
+	if own := slices.DeleteFunc(slices.Clone(exits), func(it *timeline.Item) bool { return it.Kind == evidence.LauncherSummary }); len(own) > 0 {
+		exits = own
+	}
 	if len(exits) > 0 {
 		c.choose(exits)
 		if c.Standing == incident.Established {
@@ -672,6 +695,49 @@ func (c *Case) promote() {
 	}
 }
 
+// attribute gives the lead the rank that it does not state: the only rank in
+// the same failure's other lines, else the only rank that ended with an error
+// while the launcher stopped the rest.
+func (c *Case) attribute() {
+	l := c.Lead
+	if l == nil || l.Source < 0 || l.Who.Rank != evidence.None {
+		return
+	}
+	only := func(match func(*timeline.Item) bool) (int, *timeline.Item) {
+		rank, by := evidence.None, (*timeline.Item)(nil)
+		for _, it := range c.Attempt.Items {
+			if it == l || it.Who.Rank == evidence.None || !match(it) {
+				continue
+			}
+			if rank != evidence.None && rank != it.Who.Rank {
+				return evidence.None, nil
+			}
+			if by == nil {
+				rank, by = it.Who.Rank, it
+			}
+		}
+		return rank, by
+	}
+	r, by := only(func(it *timeline.Item) bool {
+		d := it.Span.Line - l.Span.Line
+		return it.Kind == l.Kind && it.Source == l.Source && d >= 0 && d <= 20
+	})
+	if by == nil && role(l) == evidence.RoleFault {
+		r, by = only(func(it *timeline.Item) bool {
+			if it.Kind != evidence.Exited && it.Kind != evidence.LauncherSummary {
+				return false
+			}
+			code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
+			return signal != 15 && code != -15 && code != 143 && (code != 0 || signal != 0)
+		})
+	}
+	if by == nil {
+		return
+	}
+	l.Who.Rank = r
+	c.Basis += fmt.Sprintf("; its rank is known from line %d", by.Span.Line)
+}
+
 func (c *Case) pointsBetween(a, b *timeline.Item) int {
 	n := 0
 	for _, s := range c.Attempt.Series {
@@ -744,7 +810,7 @@ func (c *Case) outcome() {
 		c.Outcome = incident.Interrupted
 	case c.Lead != nil:
 		c.Outcome = incident.Failed
-	case len(c.finishedAt) > 0:
+	case len(c.finishedAt) > 0 || c.closed:
 		c.Outcome = incident.FinishedRun
 	case progress:
 		c.Outcome = incident.Running
@@ -770,4 +836,4 @@ func (c *Case) launcherHint() {
 }
 
 // Complete reports whether the attempt says that it ran to its end.
-func (c *Case) Complete() bool { return len(c.finishedAt) > 0 }
+func (c *Case) Complete() bool { return len(c.finishedAt) > 0 || c.closed }

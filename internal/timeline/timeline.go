@@ -385,7 +385,9 @@ func comparable(a, b evidence.Stamp) bool {
 //
 //  1. The artifact's owner fills rank and host that the line does not state.
 //  2. A pid that any line ties to a rank gives the rank to lines with the pid.
-//  3. A local rank becomes a global rank where the job shows one host only.
+//  3. Where every process of a host works on a device of its own (NCCL names pid
+//     and device on each line), the device is the local rank; a local rank is
+//     the global rank where the job shows one host only.
 //  4. A device fault in the kernel's words gets the rank whose CUDA error tells
 //     of the same kind of fault, if only one rank and one device show any.
 func (t *Timeline) identify() {
@@ -417,6 +419,7 @@ func (t *Timeline) identify() {
 	}
 	sort.Strings(t.Hosts)
 	t.multi = len(t.Hosts) > 1
+	devices := t.ownDevices(pidKey)
 	for _, it := range t.Items {
 		w := &it.Who
 		if w.Rank == evidence.None && w.PID != evidence.None {
@@ -425,6 +428,9 @@ func (t *Timeline) identify() {
 			} else if r, ok := byPID[pidKey("", w.PID)]; ok {
 				w.Rank = r
 			}
+		}
+		if d, ok := devices[pidKey(w.Host, w.PID)]; ok && w.PID != evidence.None && w.LocalRank == evidence.None && w.Rank == evidence.None {
+			w.LocalRank = d
 		}
 		if w.Rank == evidence.None && w.LocalRank != evidence.None && !t.multi {
 			w.Rank = w.LocalRank
@@ -460,4 +466,30 @@ func (t *Timeline) identify() {
 			}
 		}
 	}
+}
+
+// ownDevices maps the processes of the run's own lines to their device, if at
+// least two are seen and no two of a host share one.
+func (t *Timeline) ownDevices(key func(string, int) string) map[string]int {
+	of := map[string]int{}
+	taken := map[string]string{}
+	for _, it := range t.Items {
+		w := it.Who
+		if w.PID == evidence.None || w.Device == evidence.None || it.Kind == evidence.GPUProcess || it.Stamp.Clock == "boot" {
+			continue
+		}
+		k := key(w.Host, w.PID)
+		if d, ok := of[k]; ok && d != w.Device {
+			return nil
+		}
+		slot := fmt.Sprintf("%s/%d", w.Host, w.Device)
+		if p, ok := taken[slot]; ok && p != k {
+			return nil
+		}
+		of[k], taken[slot] = w.Device, k
+	}
+	if len(of) < 2 {
+		return nil
+	}
+	return of
 }

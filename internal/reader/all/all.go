@@ -1,0 +1,20 @@
+// Package all lists the readers.
+package all
+
+import (
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/reader/history"
+	"github.com/inquest-dev/inquest/internal/reader/hosttext"
+	"github.com/inquest-dev/inquest/internal/reader/ranklog"
+)
+
+// Readers returns every reader, those that look for wordings with plan. The one
+// that is surest of an artifact reads it; among equals the first.
+func Readers(plan evidence.Plan) []reader.Reader {
+	return []reader.Reader{
+		history.New(),
+		hosttext.New(plan),
+		ranklog.New(plan),
+	}
+}

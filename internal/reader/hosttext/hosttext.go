@@ -1,0 +1,296 @@
+// Package hosttext reads the small texts that a machine prints about itself and
+// that people save beside a log: nvidia-smi and rocm-smi in their forms, df,
+// quota, ps, free, sacct, scontrol and job scripts. One file may hold several
+// of them, one after the other, each perhaps behind the command that made it.
+package hosttext
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+)
+
+const (
+	maxLine  = 64 << 10 // bytes of a line that are looked at
+	maxQuote = 1024     // bytes of a line kept as a quote
+	headFull = 4000     // a head of this length means that more follows
+)
+
+var errLongLine = errors.New("over limit: line longer than 64 KiB")
+
+// New returns the reader. It needs nothing of the plan: what kernel logs and
+// job logs say in words is the business of their own reader.
+func New(evidence.Plan) reader.Reader { return hostText{} }
+
+type hostText struct{}
+
+func (hostText) Name() string { return "hosttext" }
+
+// Sniff claims a text whose first line of substance is the header of a known
+// table and whose head holds little else. Job logs often begin with the output
+// of nvidia-smi: a long file named like a log is left to the log reader.
+func (hostText) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
+	if len(head) == 0 || strings.IndexByte(string(head), 0) >= 0 {
+		return reader.No
+	}
+	text := strings.TrimPrefix(string(head), "\xef\xbb\xbf")
+	full := len(head) >= headFull
+	switch strings.ToLower(path.Ext(a.Path)) {
+	case ".log", ".out", ".err":
+		if full {
+			return reader.No
+		}
+	}
+	if strings.HasPrefix(text, "#!") {
+		if strings.Contains(text, "\n#SBATCH ") {
+			return reader.Sure
+		}
+		return reader.No
+	}
+	lines := strings.Split(text, "\n")
+	if full {
+		lines = lines[:len(lines)-1] // the last one is cut
+	}
+	p := newParser(discard{}, a.Path)
+	taken, all := 0, 0
+	for i, s := range lines {
+		if strings.TrimSpace(s) == "" {
+			continue
+		}
+		all++
+		if p.feed(line{raw: s, text: clean(s), num: int64(i + 1)}) {
+			taken++
+		}
+		if p.tables == 0 && all > 8 {
+			return reader.No
+		}
+	}
+	if p.tables == 0 || taken*10 < all*9 {
+		return reader.No
+	}
+	return reader.Sure
+}
+
+// Read streams the text into s.
+func (hostText) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
+	f, err := in.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b := bufio.NewReaderSize(f, maxLine)
+	p := newParser(s, in.Artifact.Path)
+	var l line
+	for l.num = 1; ; l.num++ {
+		if l.num%256 == 1 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		part, err := b.ReadSlice('\n')
+		size := int64(len(part))
+		l.raw = strings.TrimRight(string(part), "\r\n")
+		if l.num == 1 {
+			trimmed := strings.TrimPrefix(l.raw, "\xef\xbb\xbf")
+			l.off += int64(len(l.raw) - len(trimmed))
+			size -= int64(len(l.raw) - len(trimmed))
+			l.raw = trimmed
+		}
+		for long := false; errors.Is(err, bufio.ErrBufferFull); {
+			if !long {
+				long = true
+				s.Damage(p.span(l), fmt.Errorf("reading host text: %w", errLongLine))
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			part, err = b.ReadSlice('\n')
+			size += int64(len(part))
+		}
+		l.text = clean(l.raw)
+		if l.raw != "" {
+			p.feed(l)
+		}
+		l.off += size
+		if err == io.EOF {
+			p.finish()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A line is one line: as it stands, without escapes, and where it stands.
+type line struct {
+	raw, text string
+	num, off  int64
+}
+
+// A table reads the lines below its header. row reports whether the line was
+// part of it.
+type table interface {
+	row(p *parser, l line) bool
+	end(p *parser)
+}
+
+// A parser goes through the lines and knows what stands around a table.
+type parser struct {
+	s        reader.Sink
+	artifact string
+	cur      table
+	tables   int
+	stamp    evidence.Stamp
+	host     string
+	command  string // of the command line before, "" if none
+}
+
+func newParser(s reader.Sink, artifact string) *parser { return &parser{s: s, artifact: artifact} }
+
+// feed takes one line that is not empty and reports whether it knew what to do
+// with it.
+func (p *parser) feed(l line) bool {
+	text := strings.TrimSpace(l.text)
+	if text == "" {
+		return true
+	}
+	if _, script := p.cur.(*script); script {
+		return p.cur.row(p, l)
+	}
+	if cmd, ok := commandLine(text); ok {
+		p.close()
+		p.command = cmd
+		return true
+	}
+	if st, host, ok := dateLine(text); ok {
+		p.close()
+		p.stamp = st
+		if host != "" {
+			p.host = host
+		}
+		return true
+	}
+	if t := header(p, l); t != nil {
+		p.close()
+		p.cur = t
+		p.tables++
+		return true
+	}
+	if p.cur != nil && p.cur.row(p, l) {
+		return true
+	}
+	if text[0] == '#' {
+		p.close()
+		if st, ok := timeOfDay(text); ok {
+			p.stamp = st
+		}
+		return true
+	}
+	return false
+}
+
+func (p *parser) close() {
+	if p.cur != nil {
+		p.cur.end(p)
+		p.cur = nil
+	}
+}
+
+func (p *parser) finish() { p.close() }
+
+// header returns the table that l begins, nil if it begins none.
+func header(p *parser, l line) table {
+	text := strings.TrimSpace(l.text)
+	for _, f := range [...]func(*parser, string) table{smiHeader, smiQueryHeader, smiLogHeader, rocmHeader, dfHeader, quotaHeader, psHeader, freeHeader, sacctHeader, scontrolHeader, scriptHeader} {
+		if t := f(p, text); t != nil {
+			if h, ok := t.(interface{ first(p *parser, l line) }); ok {
+				h.first(p, l)
+			}
+			return t
+		}
+	}
+	return nil
+}
+
+// commandLine recognises a shell prompt or trace before a command: "$ df -h",
+// "+ nvidia-smi", "me@node:~$ free -g".
+func commandLine(text string) (cmd string, ok bool) {
+	for _, mark := range [...]string{"$ ", "+ ", "> "} {
+		if rest, found := strings.CutPrefix(text, mark); found {
+			return rest, true
+		}
+	}
+	if i := strings.IndexByte(text, '@'); i > 0 && i < 40 {
+		if j := strings.Index(text, "$ "); j > i && j < 120 && !strings.Contains(text[:i], " ") {
+			return text[j+2:], true
+		}
+		if j := strings.Index(text, "# "); j > i && j < 120 && !strings.Contains(text[:j], " ") {
+			return text[j+2:], true
+		}
+	}
+	return "", false
+}
+
+func (p *parser) who() evidence.Who {
+	w := evidence.Nobody()
+	w.Host = p.host
+	return w
+}
+
+func (p *parser) span(l line) evidence.Span {
+	q := l.raw[:min(len(l.raw), maxQuote)]
+	return evidence.Span{Artifact: p.artifact, Kind: "text", Line: l.num, Column: 1, Offset: l.off, Length: int64(len(q)), Quote: q}
+}
+
+func (p *parser) event(kind evidence.Kind, l line, w evidence.Who, attrs evidence.Attrs) evidence.Event {
+	return evidence.Event{Kind: kind, Who: w, Stamp: p.stamp, Step: evidence.None, Text: strings.TrimSpace(l.text[:min(len(l.text), maxQuote)]), Attrs: attrs, Span: p.span(l)}
+}
+
+func (p *parser) fact(name string, v evidence.Value, l line) {
+	p.s.Fact(evidence.Fact{Name: name, Value: v, Who: p.who(), Span: p.span(l)})
+}
+
+// clean returns s without escape sequences and control bytes.
+func clean(s string) string {
+	plain := true
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x20 && s[i] != '\t' || s[i] == 0x7f {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == 0x1b:
+			i++
+			if i < len(s) && s[i] == '[' {
+				for i++; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
+				}
+			}
+		case c == '\t' || c >= 0x20 && c != 0x7f:
+			b.WriteByte(c)
+		}
+	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
+}
+
+// discard is the sink of Sniff.
+type discard struct{}
+
+func (discard) Event(evidence.Event)                         {}
+func (discard) Series(k evidence.SeriesKey) *evidence.Series { return evidence.NewSeries(k) }
+func (discard) Fact(evidence.Fact)                           {}
+func (discard) Owner(evidence.Owner)                         {}
+func (discard) Damage(evidence.Span, error)                  {}
