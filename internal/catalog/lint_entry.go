@@ -55,6 +55,7 @@ func (l *linter) lintIdentity(doc *document, e *Entry) {
 		switch {
 		case s == nil:
 			l.add(doc, doc.line("about", i), "about names %q, which is not a declared event kind", k)
+		case s.Role == evidence.RoleNotice && s.Class != "": // one of many alike can begin a failure: an overflow that never ends
 		case !slices.Contains([]evidence.Role{evidence.RoleFault, evidence.RoleStop, evidence.RoleEffect, evidence.RoleExit}, s.Role):
 			l.add(doc, doc.line("about", i), "about names %q, a %s, which never leads a failure", k, s.Role)
 		}

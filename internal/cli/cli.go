@@ -30,6 +30,9 @@ var Version = ""
 var (
 	errUsage = errors.New("wrong usage")
 	errFault = errors.New("a fault was found") // only with --fail-on fault
+	// errUnread is for input that holds nothing to answer from; the report
+	// that says so is written all the same.
+	errUnread = errors.New("nothing readable in what was named")
 )
 
 // exitCode is the only place that maps an outcome to a process status.
@@ -80,7 +83,11 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
 	root.SetArgs(withDefault(root, args))
-	return root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
+	if f := ran.Flags().Lookup("format"); f != nil {
+		a.format = f.Value.String()
+	}
+	return err
 }
 
 // root builds the command tree.
@@ -193,9 +200,30 @@ func (a *app) complain(err error) {
 		return
 	}
 	fmt.Fprintf(a.err, "inquest: %v\n", err)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnread) {
 		fmt.Fprintln(a.err, "hint: name a log file, a folder of logs, an archive, or - for standard input")
 	}
+}
+
+// needsCommand is for commands that only hold others: alone they print their
+// help, and a word that is none of the others is refused.
+func needsCommand(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("%w: %s has no %q; see inquest %s --help", errUsage, cmd.Name(), args[0], cmd.Name())
+		}
+		return nil
+	}
+	cmd.RunE = func(*cobra.Command, []string) error { return cmd.Help() }
+	return cmd
+}
+
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%w: %s takes no argument %q", errUsage, cmd.Name(), args[0])
+	}
+	return nil
 }
 
 // oneOf checks a flag's value.

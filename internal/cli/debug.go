@@ -14,7 +14,7 @@ import (
 // debugCommand prints each stage's intermediate form, as the golden files show
 // it.
 func debugCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "debug", Short: "Print what each stage makes of the input"}
+	cmd := needsCommand(&cobra.Command{Use: "debug", Short: "Print what each stage makes of the input"})
 	stage := func(name, short string, run func(*cobra.Command, engine.Options) error) {
 		cmd.AddCommand(&cobra.Command{Use: name + " PATH...", Short: short,
 			Args: func(_ *cobra.Command, args []string) error {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/inquest-dev/inquest/internal/engine"
+	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/report"
 )
 
@@ -91,7 +92,6 @@ interrupted.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.format = out.format
 			if err := out.check(); err != nil {
 				return err
 			}
@@ -111,8 +111,11 @@ interrupted.`,
 			if err := a.write(out, func(w io.Writer, ro report.Options) error { return report.Write(w, out.format, inc, ro) }); err != nil {
 				return err
 			}
-			if failOn == "fault" && inc.FirstFault != nil {
+			switch {
+			case failOn == "fault" && inc.FirstFault != nil:
 				return errFault
+			case inc.FirstFault == nil && unread(inc):
+				return errUnread
 			}
 			return nil
 		},
@@ -123,6 +126,16 @@ interrupted.`,
 	f.BoolVar(&everything, "all", false, "read every text file, not only recognised kinds")
 	f.StringVar(&failOn, "fail-on", "never", "fault: exit with status 3 if a fault was found")
 	return cmd
+}
+
+// unread reports whether inc rests on no byte at all.
+func unread(inc *incident.Incident) bool {
+	for _, a := range inc.Artifacts {
+		if a.Size != 0 && (a.Fate == "read" || a.Fate == "partly read") {
+			return false
+		}
+	}
+	return true
 }
 
 // write sends a result to standard output or to the file asked for. A file

@@ -25,7 +25,6 @@ all entries.`,
   inquest explain "gpu training oom loss became nan tracked run"
   inquest explain --format markdown host-ram`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.format = out.format
 			if err := oneOf("format", out.format, "text", "markdown"); err != nil {
 				return err
 			}
@@ -60,7 +59,7 @@ all entries.`,
 }
 
 func newCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "new", Short: "Write the stub of something new"}
+	cmd := needsCommand(&cobra.Command{Use: "new", Short: "Write the stub of something new"})
 	cmd.AddCommand(&cobra.Command{
 		Use:     "entry ID",
 		Short:   "Print the stub of an encyclopedia entry",
@@ -85,7 +84,7 @@ func newCommand(a *app) *cobra.Command {
 
 func versionCommand(a *app) *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: noArgs, RunE: func(*cobra.Command, []string) error {
 		if asJSON {
 			_, err := fmt.Fprintf(a.out, "{\"name\":\"inquest\",\"version\":%q,\"schema\":\"inquest.incident/v1\"}\n", version())
 			return err

@@ -34,6 +34,7 @@ type Previous struct {
 	Class     evidence.Class // class of its leading fault
 	Nonfinite bool           // it ended with non-finite values
 	Memory    bool           // it ended out of device memory
+	Points    int64          // training lines that it logged
 }
 
 // detectors is the list; order matters where one reads what another set.

@@ -67,6 +67,7 @@ func devices(in Input, f evidence.Known) {
 			}
 		}
 		if several {
+			f.Set("gpu.stray_pids", evidence.IntOf(n), clip(spans)...)
 			f.Set("gpu.job_pids_on_device0", evidence.IntOf(n+only), clip(spans)...)
 		} else if only == 1 {
 			f.Set("gpu.job_pids_on_device0", evidence.IntOf(1), clip(spans)...)
@@ -78,16 +79,21 @@ func devices(in Input, f evidence.Known) {
 		foreign, known := evidence.SizeOf(0, 0), false
 		var spans []evidence.Span
 		for _, pid := range sorted(holds) {
-			known = true
 			if own[pid] || len(holds[pid]) > 1 {
 				continue
 			}
 			for dev, b := range holds[pid] {
-				if !relevant(dev) {
+				if !relevant(dev) || !stranger(in.World, own, holds, dev) {
 					continue
 				}
+				known = true
 				foreign = evidence.SizeOf(foreign.Lo+b.Lo, foreign.Hi+b.Hi)
 				spans = append(spans, spanOf[[2]int{pid, dev}])
+			}
+		}
+		if !known {
+			for pid := range holds {
+				known = known || own[pid]
 			}
 		}
 		if known {
@@ -106,6 +112,13 @@ func devices(in Input, f evidence.Known) {
 			}
 		}
 	}
+	in.each(evidence.MemReport, func(e *evidence.Event) {
+		// TensorFlow sizes its pool by what it finds free, less a reserve of up to
+		// a gibibyte (gpu_device.cc, MinSystemMemory).
+		if v, ok := e.Attrs["capacity"]; ok && e.Attrs.Str("what") == "pool" {
+			f.Set("gpu.free_at_start", evidence.SizeOf(v.Lo, v.Hi+v.Hi/10+1<<30), e.Span)
+		}
+	})
 	in.each(evidence.GPUUsage, func(e *evidence.Event) {
 		dev := evidence.None
 		if v, ok := e.Attrs["gpu"]; ok {
@@ -115,6 +128,9 @@ func devices(in Input, f evidence.Known) {
 			return
 		}
 		used, total := e.Attrs["used"], e.Attrs["total"]
+		if _, ok := f["oom.capacity"]; !ok && total.Valid() && in.Memory != nil {
+			f.Set("oom.capacity", total, e.Span) // the message names no capacity; the table does
+		}
 		listed := evidence.SizeOf(0, 0)
 		mine := evidence.SizeOf(0, 0)
 		for pid, devs := range holds {
@@ -146,6 +162,24 @@ func devices(in Input, f evidence.Known) {
 			f.Set("gpu.unlisted_bytes", used, e.Span)
 		}
 	})
+}
+
+// stranger reports whether a pid on dev that is not among the known ones can be
+// called foreign: the job's pids are all known, or its own process on that very
+// device is listed beside it.
+func stranger(world int, own map[int]bool, holds map[int]map[int]evidence.Value, dev int) bool {
+	if world <= 1 || len(own) >= world {
+		return true
+	}
+	if dev == evidence.None {
+		return false
+	}
+	for pid := range holds {
+		if _, on := holds[pid][dev]; on && own[pid] {
+			return true
+		}
+	}
+	return false
 }
 
 // firstOfRun is the first dated event of the run itself.

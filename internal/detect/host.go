@@ -52,6 +52,9 @@ func hostMemory(in Input, f evidence.Known) {
 			if v, ok := e.Attrs["used"]; ok && v.Hi > f["host.used"].Value.Hi {
 				f.Set("host.used", v, e.Span)
 			}
+			if v, ok := e.Attrs["free"]; ok {
+				f.Set("host.free", v, e.Span)
+			}
 		case evidence.DiskUsage:
 			if e.Attrs.Str("mount") == "/dev/shm" {
 				f.Set("host.shm_size", e.Attrs["size"], e.Span)

@@ -168,6 +168,11 @@ func batch(in Input, f evidence.Known) {
 	}
 	if len(lengths) > 0 {
 		typical := median(lengths)
+		longest := 0.0
+		for _, v := range lengths {
+			longest = math.Max(longest, v)
+		}
+		f.Set("batch.longest_before", evidence.IntOf(int64(longest)), f["batch.length"].Spans...)
 		f.Set("batch.typical_length", evidence.IntOf(int64(typical)), f["batch.length"].Spans...)
 		if typical > 0 {
 			f.Set("batch.length_ratio", evidence.FloatOf(float64(f["batch.length"].Value.I)/typical), f["batch.length"].Spans...)

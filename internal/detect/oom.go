@@ -2,6 +2,7 @@ package detect
 
 import (
 	"math"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -41,6 +42,8 @@ func deviceMemory(in Input, f evidence.Known) {
 	take("oom.allowed", "allowed")
 	take("oom.backend", "backend")
 	take("oom.where", "where")
+	take("oom.kv_needed", "kv_needed")
+	take("oom.kv_available", "kv_available")
 	this, okThis := take("oom.this_process", "this_process")
 	others, okOthers := e.Attrs["other_processes"]
 	if okReq {
@@ -80,6 +83,7 @@ func deviceMemory(in Input, f evidence.Known) {
 	f.Set("oom.phase", evidence.TextOf(phaseOf(in, e)), e.Span)
 	if n, sp, ok := stepsBefore(in, e); ok {
 		f.Set("oom.first_step", evidence.BoolOf(n <= 0), sp...)
+		f.Set("oom.points_before", evidence.IntOf(n), sp...)
 		if n > 0 && e.Step != evidence.None {
 			f.Set("oom.step", evidence.IntOf(e.Step), sp...)
 		}
@@ -149,6 +153,16 @@ func floor0(v evidence.Value) evidence.Value {
 	return evidence.SizeOf(max(v.Lo, 0), max(v.Hi, 0))
 }
 
+// progress reports whether a series counts training steps: a loss of any name, a
+// norm, a rate, or anything logged with a step.
+func progress(s *evidence.Series) bool {
+	switch n := s.Key.Name; {
+	case n == "grad_norm", n == "lr", strings.HasSuffix(n, "loss"):
+		return true
+	}
+	return s.First.Step >= 0 && s.Key.Name != "host_memory"
+}
+
 // stepsBefore counts the training points logged before e by its own rank (or by
 // any, if its rank logs none), with the last one's span. It is unknown when the
 // attempt logs no training metric and shows no bar at all.
@@ -156,12 +170,7 @@ func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
 	n, seen := int64(0), false
 	var last evidence.Span
 	for _, s := range in.Series {
-		switch s.Key.Name {
-		case "loss", "grad_norm", "lr":
-		default:
-			continue
-		}
-		if s.Key.Phase == "eval" {
+		if s.Key.Phase == "eval" || !progress(s) {
 			continue
 		}
 		seen = true

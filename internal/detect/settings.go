@@ -136,3 +136,44 @@ func changes(in Input, f evidence.Known) {
 		f.Set("changed.anomaly_mode", evidence.BoolOf(!was), f["run.anomaly_mode"].Spans...)
 	}
 }
+
+// Across sets what only the comparison of all attempts shows: whether the same
+// configuration, or the same with a smaller micro-batch, got past the point at
+// which an attempt ran out of memory.
+func Across(attempts []*Previous) {
+	for i, a := range attempts {
+		if !a.Memory {
+			continue
+		}
+		for j, b := range attempts {
+			if i == j || b.Memory || b.Points <= a.Points {
+				continue
+			}
+			mine, ok1 := a.Facts["run.batch"]
+			theirs, ok2 := b.Facts["run.batch"]
+			if !ok1 || !ok2 {
+				continue
+			}
+			spans := append(append([]evidence.Span(nil), mine.Spans...), theirs.Spans...)
+			switch same := sameShape(a.Facts, b.Facts); {
+			case same && theirs.Value.I < mine.Value.I:
+				a.Facts.Set("run.smaller_batch_fits", evidence.BoolOf(true), spans...)
+			case same && theirs.Value.I == mine.Value.I:
+				a.Facts.Set("run.same_config_fits", evidence.BoolOf(true), spans...)
+			}
+		}
+	}
+}
+
+// sameShape reports whether two attempts state no different precision, sequence
+// length, world size or checkpointing.
+func sameShape(a, b evidence.Known) bool {
+	for _, n := range []string{"run.precision", "run.seq_len", "run.world", "run.checkpointing", "run.zero_stage", "run.offload"} {
+		x, ok1 := a[n]
+		y, ok2 := b[n]
+		if ok1 && ok2 && x.Value.String() != y.Value.String() {
+			return false
+		}
+	}
+	return true
+}

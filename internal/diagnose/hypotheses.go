@@ -221,6 +221,11 @@ func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.
 	for _, n := range names {
 		add(n, "", "", "", "")
 	}
+	if len(out) == 0 { // nothing the log could have shown is open; only a rerun is
+		if how := catalog.ExpandSentences(e.Remedy.Verify, values); how != "" {
+			out = append(out, incident.Missing{Fact: "whether the run passes the point of failure with this one change made", Name: "verification", How: how, Cost: "one short run", Effect: "reversible"})
+		}
+	}
 	return out
 }
 

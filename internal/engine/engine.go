@@ -75,13 +75,21 @@ type Study struct {
 func Examine(r *Reading) *Study {
 	s := &Study{Reading: r, Timeline: timeline.Build(r.Sources)}
 	var prev *detect.Previous
+	var all []*detect.Previous
 	for i := range s.Timeline.Attempts {
 		c := diagnose.Examine(s.Timeline, i)
 		known := detect.Run(input(c, prev))
 		s.Cases = append(s.Cases, c)
 		s.Known = append(s.Known, known)
 		prev = &detect.Previous{Facts: known, Class: c.LeadClass, Nonfinite: c.LeadClass == evidence.Nonfinite, Memory: c.LeadClass == evidence.DeviceMemory}
+		for _, x := range c.Attempt.Series {
+			if x.Key.Name == "loss" {
+				prev.Points = max(prev.Points, x.Count)
+			}
+		}
+		all = append(all, prev)
 	}
+	detect.Across(all)
 	s.pickMain()
 	return s
 }

@@ -77,7 +77,7 @@ var SeriesAliases = map[string]Alias{
 	"free memory": {}, "gb_free": {Name: "memory_free", Scale: gib}, "avail mem": {Name: "memory_free", Scale: gib}, "free vram": {Name: "memory_free", Scale: mib},
 
 	"memory": {Name: "memory_used", Scale: mib}, "mem": {Name: "memory_used"}, "gpu_mem": {Name: "memory_used", Scale: mib}, "gpu mem": {Name: "memory_used", Scale: mib}, "gpu_mem_mib": {Name: "memory_used", Scale: mib},
-	"gpu_mem_gb": {Name: "memory_used", Scale: gib}, "gpu_memory": {Name: "memory_used"}, "gpu memory": {Name: "memory_used"}, "mem usage": {Name: "memory_used", Scale: gib}, "vram": {Name: "memory_used"}, "memory_used": {Name: "memory_used"},
+	"gpu_mem_gb": {Name: "memory_used", Scale: gib}, "gpu_memory": {Name: "memory_used"}, "gpu memory": {Name: "memory_used"}, "mem usage": {Name: "memory_used", Scale: gib}, "vram": {Name: "memory_used"}, "memory_used": {Name: "memory_used"}, "using gb": {Name: "memory_used", Scale: gib},
 	"memory/max_reserved(gib)": {Name: "memory_reserved", Scale: gib, Peak: true}, "memory/max_active(gib)": {},
 
 	"host_memory": {Name: "host_memory"}, "node anon": {Name: "host_memory"}, "host anon": {Name: "host_memory"}, "anon": {Name: "host_memory"}, "virtual memory used": {Name: "host_memory"},

@@ -74,6 +74,7 @@ func Build(sources []Source) *Timeline {
 	for i := range sources {
 		for j := range sources[i].Events {
 			it := &Item{Event: sources[i].Events[j], Source: i, Attempt: -1}
+			restate(it)
 			t.Items = append(t.Items, it)
 		}
 	}
@@ -83,6 +84,23 @@ func Build(sources []Source) *Timeline {
 	t.identify()
 	t.group()
 	return t
+}
+
+// pins are the calls that page-lock host memory.
+var pins = []string{"pin_memory", "_pin", "cudaHostAlloc", "cudaHostRegister", "get_accelerator().pin"}
+
+// restate names by its stack what the words leave open: the runtime says "out of
+// memory" for page-locked host memory as well as for the device's.
+func restate(it *Item) {
+	if it.Kind != evidence.DeviceOOMRaw && it.Kind != evidence.ManagedOOM || len(it.Stack) == 0 {
+		return
+	}
+	last := it.Stack[len(it.Stack)-1]
+	for _, p := range pins {
+		if strings.Contains(last.Function, p) || strings.Contains(last.Source, p) {
+			it.Kind = evidence.PinnedOOM
+		}
+	}
 }
 
 // runlike reports whether a source is a log of the run itself rather than a

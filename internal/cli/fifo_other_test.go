@@ -1,0 +1,5 @@
+//go:build !unix
+
+package cli
+
+var makeFIFO func(name string) error

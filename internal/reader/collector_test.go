@@ -1,0 +1,65 @@
+package reader
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+func TestCollector(t *testing.T) {
+	c := NewCollector()
+	k := evidence.SeriesKey{Name: "loss", Source: "hf", Rank: evidence.None, Trust: evidence.Raw}
+	s := c.Series(k)
+	s.Add(evidence.Point{Step: 1, Value: 2.5, Line: 1})
+	c.Series(k).Add(evidence.Point{Step: 2, Value: math.NaN(), Line: 2})
+	if len(c.Metrics) != 1 || s.Count != 2 {
+		t.Errorf("one key gave %d series of %d points", len(c.Metrics), s.Count)
+	}
+	for range MaxFacts + 5 {
+		c.Fact(evidence.Fact{Name: "run.batch", Value: evidence.IntOf(1)})
+	}
+	if len(c.Facts) != MaxFacts || c.Dropped.Facts != 5 {
+		t.Errorf("%d facts kept, %d dropped", len(c.Facts), c.Dropped.Facts)
+	}
+}
+
+func TestDump(t *testing.T) {
+	c := NewCollector()
+	who := evidence.Nobody()
+	who.Rank, who.Host = 3, "h\x1b[31m"
+	c.Owner(evidence.Owner{Host: "h", Rank: 3, LocalRank: evidence.None, Basis: "its name"})
+	c.Event(evidence.Event{
+		Kind: evidence.DeviceOOM, Who: who, Step: 7, Text: "out\x1b]0;x\x07", Line: "a/b", Chain: "final", Quoted: true,
+		Stamp: evidence.Stamp{Time: time.Date(0, 1, 2, 3, 4, 5, 0, time.UTC), Written: "01/02 03:04:05", NoYear: true, Error: time.Second / 2, Clock: "wall"},
+		Attrs: evidence.Attrs{"requested": evidence.SizeOf(10, 20), "gpu": evidence.IntOf(1)},
+		Span:  evidence.Span{Kind: "text", Line: 4, Column: 2, Offset: 30, Length: 9},
+		Stack: []evidence.Frame{{File: "a.py", Line: 1, Function: "f", Source: "g()"}},
+	})
+	c.Series(evidence.SeriesKey{Name: "loss", Source: "hf", Rank: evidence.None, Trust: evidence.Raw}).Add(evidence.Point{Step: evidence.None, Value: 1, Line: 9})
+	c.Fact(evidence.Fact{Name: "run.torch", Value: evidence.TextOf("2.9"), Who: evidence.Nobody(), Span: evidence.Span{Kind: "row", Table: "t", Row: 2}})
+	c.Damage(evidence.Span{Kind: "record", Record: 5}, errors.New("torn"))
+	var b strings.Builder
+	if err := Dump(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	want := `owner host=h rank=3 by its name
+event device_oom 4:2+30[9] host=h\x1b[31m rank=3 step=7 at 01-02T03:04:05 ±500ms by a/b chain=final quoted
+	text "out\x1b]0;x\a"
+	gpu = 1
+	requested = 10..20 bytes (15 bytes)
+	stack "a.py":1 in f | "g()"
+series loss source=hf trust=raw launch=0 points=1 bad=0 first=1@line 9 last=1@line 9
+fact run.torch = "2.9"  row t 2 +0[0]
+damage record 5 +0[0]: torn
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if strings.ContainsRune(b.String(), 0x1b) {
+		t.Error("a control sequence reached the dump")
+	}
+}

@@ -1,0 +1,277 @@
+package ranklog
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// survey looks at the start of an artifact to decide what its prefixes mean
+// (log-formats D.1): a number or word and a colon is a task or host only where
+// nearly every line has one, because it is also how messages begin.
+func (s *session) survey(head []byte) framing {
+	var f framing
+	slurm := bytes.Contains(head, []byte("SLURM")) || strings.Contains(s.art.Path, "slurm")
+	elastic := bytes.Contains(head, []byte("torchrun")) || bytes.Contains(head, []byte("torch.distributed.run")) || bytes.Contains(head, []byte("[default"))
+	lines, tasks, brackets, teed, hooked := 0, 0, 0, 0, 0
+	taskValues, bracketValues := map[int]bool{}, map[int]bool{}
+	hosts := map[string]int{}
+	writers := map[int]int{}
+	names := map[string]int{}
+	for i := 0; i < 4000 && len(head) > 0; i++ {
+		raw, rest, _ := bytes.Cut(head, []byte("\n"))
+		head = rest
+		if cr := bytes.LastIndexByte(bytes.TrimRight(raw, "\r"), '\r'); cr >= 0 {
+			raw = raw[cr+1:]
+		}
+		text := clean(unframe(raw).body)
+		if text == "" {
+			continue
+		}
+		lines++
+		h := head0()
+		probe := framing{srun: true}
+		if n := probe.peelTask(text, &h); n > 0 {
+			tasks++
+			taskValues[h.key.task] = true
+		}
+		if text[0] == '[' {
+			if v, e := decimal(text, 1); e > 1 && e < 7 && strings.HasPrefix(text[e:], "] ") {
+				brackets++
+				bracketValues[v] = true
+			}
+			if rest, ok := strings.CutPrefix(text, "[rank"); ok {
+				if _, e := decimal(rest, 0); e > 0 && strings.HasPrefix(rest[e:], "]:") && len(rest) > e+2 {
+					if c := rest[e+2]; c == ' ' && !strings.HasPrefix(rest[e+2:], "  ") || strings.HasPrefix(rest[e+2:], "   ") || c == '[' {
+						hooked++
+					} else {
+						teed++
+					}
+				}
+			}
+		}
+		if i := strings.Index(text[:min(len(text), 65)], ": "); i > 1 && hostName(text[:i]) && !strings.HasSuffix(text[:i], "Error") {
+			hosts[text[:i]]++
+		}
+		// Who the lines themselves say they are from.
+		h = head0()
+		at := probe.peelLoggers(text, &h)
+		statedRank(text[at:], &h, at > 0)
+		if h.who.Rank != evidence.None && text[0] != '[' {
+			writers[h.who.Rank]++
+			names[h.who.Host]++
+		}
+	}
+	f.srun = tasks*10 >= lines*8 && lines > 0 && (len(taskValues) >= 2 || slurm || lines >= 20)
+	f.srunRank = f.srun && !elastic // else the task is a node
+	f.bracket = brackets*10 >= lines*8 && lines >= 2 && len(bracketValues) >= 2 && ascendingIsRare(bracketValues, brackets)
+	f.tee = teed > hooked && teed >= 2
+	total, numbered := 0, true
+	for h, n := range hosts {
+		total += n
+		numbered = numbered && strings.ContainsAny(h, "0123456789")
+	}
+	if total*10 >= lines*8 && len(hosts) >= 2 && len(hosts) <= 4096 && (numbered || total >= 2*len(hosts)) {
+		f.hosts = map[string]bool{}
+		for h := range hosts {
+			f.hosts[h] = true
+		}
+	}
+	s.owner(lines, writers, names)
+	return f
+}
+
+// ascendingIsRare tells ranks from line numbers: ranks repeat.
+func ascendingIsRare(values map[int]bool, lines int) bool { return len(values)*2 <= lines }
+
+func head0() head { return head{who: evidence.Nobody(), key: noKey} }
+
+// peelLoggers takes only logger prefixes off.
+func (f *framing) peelLoggers(s string, h *head) int {
+	at := 0
+	for range 3 {
+		n := peelLogger(s[at:], h)
+		if n == 0 {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// owner states whose artifact this is, where nearly all its lines name one rank.
+func (s *session) owner(lines int, writers map[int]int, names map[string]int) {
+	if len(writers) != 1 || s.base.Rank != evidence.None {
+		return
+	}
+	for rank, n := range writers {
+		if n < 2 || n*10 < lines*4 {
+			return
+		}
+		s.base.Rank = rank
+	}
+	host := ""
+	if len(names) == 1 {
+		for h := range names {
+			host = h
+		}
+	}
+	if s.base.Host == "" {
+		s.base.Host = host
+	}
+	s.sink.Owner(evidence.Owner{Host: s.base.Host, Rank: s.base.Rank, LocalRank: evidence.None, Basis: "its lines name the rank"})
+}
+
+// identities are the lines that say which process or device a rank is, in forms
+// that no prefix has (log-formats D.2).
+var (
+	ncclComm  = regexp.MustCompile(`comm 0x[0-9a-f]+ rank (\d+) n[Rr]anks (\d+) cudaDev (\d+)(?: nvmlDev (\d+))?(?: busId ([0-9a-fA-F:.]+))?`)
+	hfProcess = regexp.MustCompile(`[Pp]rocess rank: (\d+)(?:, world size: (\d+))?, device: (?:cuda:|npu:|xpu:)(\d+)`)
+	rayWorld  = regexp.MustCompile(`\(ip=([\d.a-fA-F:]+), pid=(\d+)\) world_rank=(\d+), local_rank=(\d+)(?:, node_rank=\d+)?`)
+)
+
+// learn reads identities from m that no wording has read, and keeps them for later
+// lines of the artifact.
+func (s *session) learn(m *message) {
+	who := m.who
+	world, gpu := "", ""
+	switch {
+	case strings.Contains(m.text, " cudaDev "):
+		if f := ncclComm.FindStringSubmatch(m.text); f != nil && who.PID != evidence.None {
+			s.communicator(m, f)
+		}
+		return
+	case strings.Contains(m.text, "rocess rank: "):
+		f := hfProcess.FindStringSubmatch(m.text)
+		if f == nil {
+			return
+		}
+		if n, _ := decimal(f[1], 0); f[2] == "" { // older scripts print the local rank there
+			who.LocalRank = n
+		} else {
+			who.Rank = n
+		}
+		world, gpu = f[2], f[3]
+	case strings.Contains(m.text, "world_rank="):
+		f := rayWorld.FindStringSubmatch(m.text)
+		if f == nil {
+			return
+		}
+		who.Host = f[1]
+		who.PID, _ = decimal(f[2], 0)
+		who.Rank, _ = decimal(f[3], 0)
+		who.LocalRank, _ = decimal(f[4], 0)
+	default:
+		return
+	}
+	if !m.ranked {
+		s.emit(s.rankInfo(m, who, world, gpu))
+	}
+}
+
+// rankInfo is the event that says which process and device a rank is.
+func (s *session) rankInfo(m *message, who evidence.Who, world, gpu string) *evidence.Event {
+	e := s.event(evidence.RankInfo, m)
+	e.Who = who
+	e.Attrs = evidence.Attrs{}
+	if who.Rank != evidence.None {
+		e.Attrs["rank"] = evidence.IntOf(int64(who.Rank))
+	}
+	if who.LocalRank != evidence.None {
+		e.Attrs["local_rank"] = evidence.IntOf(int64(who.LocalRank))
+	}
+	if who.PID != evidence.None {
+		e.Attrs["pid"] = evidence.IntOf(int64(who.PID))
+	}
+	if who.Host != "" {
+		e.Attrs["host"] = evidence.TextOf(who.Host)
+	}
+	setInt(e.Attrs, "gpu", gpu)
+	setInt(e.Attrs, "world", world)
+	if g, ok := e.Attrs["gpu"]; ok {
+		e.Who.Device = int(g.I)
+	}
+	return e
+}
+
+// A member is what a process is in the largest communicator that it joined.
+type member struct {
+	rank, size int
+	event      *evidence.Event
+}
+
+// communicator reads NCCL's "comm 0x… rank 3 nranks 8 cudaDev 3 …". Groups of
+// tensor or pipeline parallelism number their ranks themselves, so only a
+// process's largest communicator counts, and in the end only the largest of all.
+func (s *session) communicator(m *message, f []string) {
+	k := procKey{m.who.Host, m.who.PID}
+	size, _ := decimal(f[2], 0)
+	if len(s.comms) >= 1<<14 || size <= max(1, s.comms[k].size) {
+		return
+	}
+	who := m.who
+	who.Rank, _ = decimal(f[1], 0)
+	who.BusID = f[5]
+	s.comms[k] = member{who.Rank, size, s.rankInfo(m, who, f[2], f[3])}
+	s.world = max(s.world, size)
+}
+
+// rankOf is the global rank of a process, None if unknown.
+func (s *session) rankOf(who evidence.Who) int {
+	if who.PID == evidence.None {
+		return evidence.None
+	}
+	for _, k := range [...]procKey{{who.Host, who.PID}, {"", who.PID}} {
+		if r, ok := s.pids[k]; ok {
+			return r
+		}
+		if c, ok := s.comms[k]; ok && c.size == s.world {
+			return c.rank
+		}
+	}
+	return evidence.None
+}
+
+// flushComms emits what the communicators told, unless more processes joined
+// groups of the largest size than one such group holds: then it is not the world.
+func (s *session) flushComms() {
+	var in []*evidence.Event
+	for _, c := range s.comms {
+		if c.size == s.world {
+			in = append(in, c.event)
+		}
+	}
+	if len(in) <= s.world {
+		slices.SortFunc(in, func(a, b *evidence.Event) int { return cmp.Compare(a.Span.Offset, b.Span.Offset) })
+		for _, e := range in {
+			s.emit(e)
+		}
+	}
+	clear(s.comms)
+	s.world = 0
+}
+
+// mapRank keeps what a rank_info event says.
+func (s *session) mapRank(e *evidence.Event) {
+	rank := e.Who.Rank
+	if v, ok := e.Attrs["rank"]; ok {
+		rank = int(v.I)
+	}
+	if rank == evidence.None || len(s.pids) >= 1<<16 {
+		return
+	}
+	if e.Who.PID != evidence.None {
+		s.pids[procKey{e.Who.Host, e.Who.PID}] = rank
+		if _, ok := s.pids[procKey{"", e.Who.PID}]; !ok {
+			s.pids[procKey{"", e.Who.PID}] = rank
+		}
+	}
+}
+
+// sortedNames lists the keys of m in order.
+func sortedNames(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

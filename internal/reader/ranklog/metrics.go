@@ -1,0 +1,361 @@
+package ranklog
+
+import (
+	"bytes"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/scan"
+)
+
+// A metricShape says which parser reads the lines that an atom selects.
+type metricShape uint8
+
+const (
+	shapeBar      metricShape = 1 << iota // a tqdm bar
+	shapeDict                             // a Python dict printed by a trainer
+	shapeMegatron                         // Megatron's iteration line
+	shapeFields                           // key and value pairs in any order
+	shapeHeader                           // Ultralytics column names
+	shapeTuple                            // name_train_20, 1.5, [1.5, 0.2]
+	shapeStack                            // the log names DeepSpeed
+)
+
+// metricLiterals are the literals of metric and progress lines with the parser
+// of each. They are chosen to be rare elsewhere: tracebacks and configuration
+// dumps hold few of them, and those are turned away by the parsers.
+var metricLiterals = [...]struct {
+	text  string
+	fold  bool
+	shape metricShape
+}{
+	{"it/s", false, shapeBar}, {"s/it", false, shapeBar},
+	{"'loss':", false, shapeDict}, {"{'eval_", false, shapeDict}, {"{'train_runtime'", false, shapeDict},
+	{"elapsed time per iteration", false, shapeMegatron},
+	{"loss:", true, shapeFields}, {"loss=", true, shapeFields}, {"loss ", true, shapeFields}, {"loss\":", true, shapeFields},
+	{"loss': ", true, shapeFields}, {"loss_step=", false, shapeFields}, {"loss/train/total", false, shapeFields}, {"loss[", true, shapeFields},
+	{"{'loss", false, shapeFields}, {"lm loss value", false, shapeFields}, {" : Cost ", false, shapeFields}, {"xent: ", false, shapeFields},
+	{"grad_norm", false, shapeFields}, {"grad norm", false, shapeFields}, {"gnorm", true, shapeFields},
+	{"skipped=", false, shapeFields}, {"_train_", false, shapeTuple},
+	{"[batch=", false, shapeFields}, {"MemAllocated=", false, shapeFields}, {"Max_MA ", false, shapeFields}, {"memory (MB) |", false, shapeFields},
+	{"current alloc=", false, shapeFields}, {"memory allocated", true, shapeFields}, {"memory reserved", true, shapeFields}, {"allocated ", false, shapeFields},
+	{"memory: ", false, shapeFields}, {"alloc=", false, shapeFields}, {"gpu_mem", false, shapeFields}, {"GPU_mem", false, shapeHeader},
+	{"Free GPU", true, shapeFields}, {"device free", false, shapeFields}, {"peak reserved", false, shapeFields}, {"peak alloc", false, shapeFields},
+	{"peak memory consumption", false, shapeFields}, {"memory/peak_", false, shapeFields}, {"memory/current_", false, shapeFields},
+	{"[hostmem]", false, shapeFields}, {"Virtual Memory:", false, shapeFields}, {"avail mem=", false, shapeFields}, {"mem usage=", false, shapeFields}, {"Using (GB)", false, shapeFields},
+	{"reduced_train_", false, shapeFields}, {"DeepSpeed", false, shapeStack}, {"deepspeed", false, shapeStack},
+}
+
+// metricAtoms returns the literals whose hits select a line for metrics.line.
+func metricAtoms() []scan.Atom {
+	out := make([]scan.Atom, len(metricLiterals))
+	for i, l := range metricLiterals {
+		out[i] = scan.Atom{Text: l.text, Fold: l.fold}
+	}
+	return out
+}
+
+// maxFrames bounds the carriage-return frames of one line that are read when
+// one of them may hold a non-finite value.
+const maxFrames = 4096
+
+// A metricSource names the format that printed a value; it is part of the series key,
+// so that two printers of one quantity never mix.
+type metricSource uint8
+
+const (
+	srcGeneric metricSource = iota
+	srcHF
+	srcMegatron
+	srcTitan
+	srcTqdm
+	srcLightning
+	srcDeepSpeed
+	srcNeMo
+	srcNanoGPT
+	srcFairseq
+	srcDetectron
+	srcMM
+	srcYOLO
+	srcComposer
+	srcKeras
+	srcMaxText
+	srcMarian
+)
+
+var sourceNames = [...]string{"generic", "hf", "megatron", "titan", "tqdm", "lightning", "deepspeed", "nemo", "nanogpt", "fairseq", "detectron2", "mm", "yolo", "composer", "keras", "maxtext", "marian"}
+
+// lossTrust says what a loss printed by a source can be believed for.
+func lossTrust(s metricSource) evidence.Trust {
+	switch s {
+	case srcHF:
+		return evidence.Filtered
+	case srcMegatron:
+		return evidence.Omitted
+	case srcDetectron, srcKeras, srcYOLO:
+		return evidence.Smoothed
+	}
+	return evidence.Raw
+}
+
+// metrics turns the metric and progress lines of one artifact into series,
+// non-finite events and the count of steps. It allocates per series, not per
+// line, and keeps no line.
+type metrics struct {
+	s        reader.Sink
+	artifact string
+
+	// The line being read.
+	raw     []byte
+	l       *scan.Line
+	id      func() (evidence.Who, evidence.Stamp)
+	who     evidence.Who
+	stamp   evidence.Stamp
+	known   bool // who and stamp hold this line's identity
+	launch  int
+	rank    int
+	step    int64
+	frame   int // offset in raw of the frame being read
+	frameTo int
+	// A long line comes in windows that may overlap: what of it was read.
+	doneLine, done int64
+	best           badCandidate
+	again          bool // the main step counter restarted
+
+	names    map[string]uint16 // series that are not canonical
+	tracks   map[uint64]*metricTrack
+	recent   [64]*metricTrack
+	recentID [64]uint64
+	events   int
+	full     bool // the series limit was reported
+
+	ranks    map[string]int // rank of a line prefix
+	baseRank int
+	haveBase bool
+
+	bar       barState
+	desc      barDesc
+	hf        map[int]*hfState // by rank
+	megatron  map[int]*megatronState
+	counters  map[counterKey]*stepCounter
+	yolo      []yoloColumn
+	deepspeed bool
+	epochSeen bool    // some metric line names an epoch
+	epochZero bool    // epochs are counted from 0
+	block     int64   // step of a Composer block, None outside
+	hostLimit float64 // last host memory limit stated, bytes
+	total     int64   // last total of steps reported as a fact
+	totalAt   int     // its launch
+
+	f metricFields
+	d dictLine
+}
+
+func newMetrics(s reader.Sink, artifact string) *metrics {
+	return &metrics{
+		s: s, artifact: artifact,
+		names: map[string]uint16{}, tracks: map[uint64]*metricTrack{}, ranks: map[string]int{},
+		hf: map[int]*hfState{}, megatron: map[int]*megatronState{}, counters: map[counterKey]*stepCounter{},
+		baseRank: evidence.None, block: evidence.None, launch: -1, total: -1,
+	}
+}
+
+// line reads one line that has metric hits. raw is the line as it stands, with
+// escapes, carriage returns and prefixes; hits are the metric hits, Off in raw,
+// Atom an index of metricAtoms. id gives the line's identity and time and is
+// called at most once, and only where it is needed. It returns the last step
+// understood, or evidence.None, and whether the main step counter went back to
+// its beginning; the values of such a line already count for launch+1.
+func (m *metrics) line(raw []byte, l *scan.Line, hits []scan.Hit, id func() (evidence.Who, evidence.Stamp), launch int) (step int64, restarted bool) {
+	var shapes metricShape
+	dictAt := -1
+	for _, h := range hits {
+		if int(h.Atom) >= len(metricLiterals) {
+			continue
+		}
+		s := metricLiterals[h.Atom].shape
+		if s == shapeDict && dictAt < 0 {
+			dictAt = h.Off
+		}
+		shapes |= s
+	}
+	if shapes&shapeStack != 0 {
+		m.deepspeed = true
+		if shapes == shapeStack {
+			return evidence.None, false
+		}
+	}
+	m.begin(raw, l, id, launch)
+	switch {
+	case shapes&shapeHeader != 0 && m.header(raw):
+	case shapes&shapeBar != 0:
+		if dictAt < 0 {
+			m.bars(raw)
+			break
+		}
+		m.bars(raw[:max(0, bytes.LastIndexByte(raw[:dictAt+1], '{'))])
+		if !m.dict(raw, dictAt) {
+			m.frames(raw)
+		}
+	case shapes&shapeMegatron != 0 && m.iteration(raw):
+	case shapes&shapeDict != 0 && m.dict(raw, dictAt):
+	case shapes&shapeTuple != 0 && m.tuple(raw):
+	case shapes&(shapeFields|shapeDict|shapeMegatron) != 0:
+		m.frames(raw)
+	}
+	if m.again {
+		m.launch = launch + 1
+	}
+	return m.step, m.again
+}
+
+// begin prepares for a line.
+func (m *metrics) begin(raw []byte, l *scan.Line, id func() (evidence.Who, evidence.Stamp), launch int) {
+	m.raw, m.l, m.id = raw, l, id
+	m.known, m.again = false, false
+	m.step = evidence.None
+	m.frame, m.frameTo = 0, len(raw)
+	if launch != m.launch {
+		m.launch = launch
+		m.bar = barState{}
+		clear(m.counters)
+		clear(m.hf)
+		clear(m.megatron)
+		m.block = evidence.None
+	}
+	m.rank = m.lineRank(raw)
+}
+
+// end is called after the last line.
+func (m *metrics) end() {
+	m.raw, m.l, m.id = nil, nil, nil
+}
+
+// identity returns who wrote the line and when.
+func (m *metrics) identity() (evidence.Who, evidence.Stamp) {
+	if !m.known {
+		m.known = true
+		m.who, m.stamp = evidence.Nobody(), evidence.Stamp{}
+		if m.id != nil {
+			m.who, m.stamp = m.id()
+		}
+	}
+	return m.who, m.stamp
+}
+
+// lineRank returns the rank that printed raw. The prefix of a line decides;
+// what identity makes of a prefix is remembered, so that a log in which every
+// line has one costs a map look-up. Lines without a prefix belong to the
+// artifact's own rank.
+func (m *metrics) lineRank(raw []byte) int {
+	p := rankPrefix(raw)
+	if p == nil {
+		if !m.haveBase {
+			m.haveBase = true
+			who, _ := m.identity()
+			m.baseRank = who.Rank
+		}
+		return m.baseRank
+	}
+	if r, ok := m.ranks[string(p)]; ok {
+		return r
+	}
+	who, _ := m.identity()
+	if len(m.ranks) < 1<<14 {
+		m.ranks[string(p)] = who.Rank
+	}
+	return who.Rank
+}
+
+// rankPrefix returns the part of raw that names a rank or process at its
+// beginning: "[rank3]", "[Rank 3]", "(RayTrainWorker pid=7, ip=…)", "3: ",
+// "node-3: ". nil means that there is none.
+func rankPrefix(raw []byte) []byte {
+	if len(raw) < 4 {
+		return nil
+	}
+	switch c := raw[0]; {
+	case c == '[':
+		if raw[1]|0x20 == 'r' && raw[2]|0x20 == 'a' {
+			if i := bytes.IndexByte(raw[:min(len(raw), 24)], ']'); i > 0 {
+				return raw[:i+1]
+			}
+		}
+	case c == '(':
+		if i := bytes.IndexByte(raw[:min(len(raw), 96)], ')'); i > 0 {
+			return raw[:i+1]
+		}
+	case c-'0' <= 9 || isLetter(c):
+		for i := 1; i < len(raw)-1 && i < 64; i++ {
+			switch c := raw[i]; {
+			case c == ':':
+				if raw[i+1] == ' ' && i+2 < len(raw) && (raw[i+2] == '[' || raw[i+2] == ' ' || raw[i+2] == '{' || raw[0]-'0' <= 9) {
+					return raw[:i+1]
+				}
+				return nil
+			case isLetter(c) || c-'0' <= 9 || c == '-' || c == '_' || c == '.':
+			default:
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// frames reads key and value pairs. Of a line with carriage returns or
+// backspaces the last frame counts, and all of them where one may hold a
+// non-finite value.
+func (m *metrics) frames(raw []byte) {
+	if bytes.IndexByte(raw, '\r') < 0 && bytes.IndexByte(raw, '\b') < 0 {
+		m.pairs(raw, 0, len(raw))
+		return
+	}
+	m.eachFrame(raw, func(from, to int) { m.pairs(raw, from, to) })
+}
+
+// eachFrame calls f for the last frame of raw that is not blank, or, where raw may hold a
+// non-finite value, for each frame in order. Frames that an earlier window of
+// the line held are left out.
+func (m *metrics) eachFrame(raw []byte, f func(from, to int)) {
+	end := len(raw)
+	for end > 0 && (isErase(raw[end-1]) || raw[end-1] == ' ') {
+		end--
+	}
+	from := bytes.LastIndexByte(raw[:end], '\r') + 1
+	from += bytes.LastIndexByte(raw[from:end], '\b') + 1
+	if m.l.Number != m.doneLine {
+		m.doneLine, m.done = m.l.Number, 0
+	}
+	if from == 0 || !mayBeBad(raw[:from]) {
+		if m.at(end) > m.done {
+			m.done = m.at(end)
+			f(from, end)
+		}
+		return
+	}
+	for i, n := 0, 0; i < end && n < maxFrames; n++ {
+		for i < end && isErase(raw[i]) {
+			i++
+		}
+		j := i
+		for j < end && !isErase(raw[j]) {
+			j++
+		}
+		if j > i && m.at(j) > m.done {
+			m.done = m.at(j)
+			f(i, j)
+		}
+		i = j
+	}
+}
+
+func isErase(c byte) bool { return c == '\r' || c == '\b' }
+
+// mayBeBad reports whether b holds the letters of a non-finite value. A rate of
+// "inf it/s" does not count.
+func mayBeBad(b []byte) bool {
+	if bytes.Contains(b, []byte("nan")) || bytes.Contains(b, []byte("NaN")) || bytes.Contains(b, []byte("NAN")) {
+		return true
+	}
+	return bytes.Contains(b, []byte("=inf")) || bytes.Contains(b, []byte("=-inf")) || bytes.Contains(b, []byte(": inf")) || bytes.Contains(b, []byte(" INF"))
+}

@@ -1,0 +1,171 @@
+package ranklog
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// megatronState is what the rule for omitted losses needs of the lines before.
+type megatronState struct {
+	hadLoss  bool
+	told     bool
+	last     int64 // iteration of the last line
+	interval int64 // iterations between the last two lines
+	skipped  int64 // cumulative
+}
+
+// iteration reads Megatron-LM's training line and that of its forks:
+//
+//	[time] iteration      120/  500000 | consumed samples:  30720 | … | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 |
+//
+// A loss whose average is NaN has no field at all (log-formats.md A.6). It
+// returns false where the text is no such line.
+func (m *metrics) iteration(raw []byte) bool {
+	at := bytes.Index(raw, []byte("iteration"))
+	if at < 0 {
+		return false
+	}
+	i := skipSpaces(raw, at+len("iteration"))
+	step, end := parseInteger(raw, i)
+	if end == i {
+		return false
+	}
+	i = skipSpaces(raw, end)
+	if i >= len(raw) || raw[i] != '/' {
+		return false
+	}
+	i = skipSpaces(raw, i+1)
+	total, end := parseInteger(raw, i)
+	bar := bytes.IndexByte(raw[end:], '|')
+	if end == i || bar < 0 {
+		return false
+	}
+	m.step = step
+	m.count(srcMegatron, 0, step, total, math.NaN(), true)
+	m.steps(total, at, end)
+	st := m.megatron[m.rank]
+	if st == nil || m.again {
+		if len(m.megatron) >= maxTracks {
+			return true
+		}
+		st = &megatronState{last: evidence.None}
+		m.megatron[m.rank] = st
+	}
+	skipped, loss, grad := m.megatronFields(raw, end+bar+1)
+	if st.last >= 0 && step > st.last {
+		st.interval = step - st.last
+	}
+	st.last = step
+	if skipped > 0 {
+		st.skipped += skipped
+	}
+	if skipped >= 0 {
+		m.add(metricSlot{id: idSkipped, src: srcMegatron, trust: evidence.Raw}, float64(st.skipped), at, end)
+	}
+	m.settle()
+	m.omitted(st, skipped, loss, notFinite(grad), at, end)
+	return true
+}
+
+// megatronFields adds the fields of a line from offset i on. skipped is -1 and
+// grad 0 where the line has none; loss says that it has a loss field.
+func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, grad float64) {
+	skipped = -1
+	for i < len(raw) {
+		n := bytes.IndexByte(raw[i:], '|')
+		if n < 0 {
+			n = len(raw) - i
+		}
+		field := raw[i : i+n]
+		from := i
+		i += n + 1
+		colon := bytes.LastIndexByte(field, ':')
+		if colon < 2 {
+			continue
+		}
+		k := 0
+		for k < colon && field[k] == ' ' {
+			k++
+		}
+		key := field[k:colon]
+		at := skipSpaces(raw, from+colon+1)
+		var s metricSlot
+		switch string(key) {
+		case "consumed samples", "global batch size", "throughput per GPU (TFLOP/s/GPU)", "number of nan iterations", "consumed tokens", "num zeros", "params norm":
+			continue
+		case "lm loss", "loss", "lm-loss":
+			s = metricSlot{id: idLoss, src: srcMegatron, trust: evidence.Omitted}
+			loss = true
+		case "grad norm":
+			s = metricSlot{id: idGradNorm, src: srcMegatron, trust: evidence.Raw}
+		case "learning rate":
+			s = metricSlot{id: idLR, src: srcMegatron, trust: evidence.Raw}
+		case "loss scale":
+			s = metricSlot{id: idLossScale, src: srcMegatron, trust: evidence.Raw}
+		case "number of skipped iterations":
+			skipped, _ = parseInteger(raw, at)
+			continue
+		case "elapsed time per iteration (ms)":
+			if v, to := parseNumber(raw, at); to > at {
+				m.add(metricSlot{id: idStepTime, src: srcMegatron, trust: evidence.Raw}, v/1e3, at, to)
+			}
+			continue
+		case "actual seqlen":
+			s = metricSlot{id: idSeqLen, src: srcMegatron, trust: evidence.Raw}
+		default:
+			m.f.key = append(m.f.key[:0], key...)
+			lowerASCII(m.f.key)
+			if !lossLike(m.f.key) {
+				continue
+			}
+			id, ok := m.other(m.f.key)
+			if !ok {
+				continue
+			}
+			s = metricSlot{id: id, src: srcMegatron, trust: evidence.Omitted}
+		}
+		v, to := parseValue(raw, at)
+		if to == at {
+			continue
+		}
+		if s.id == idGradNorm {
+			grad = v
+		}
+		m.add(s, v, at, to)
+	}
+	return skipped, loss, grad
+}
+
+// omitted applies MEGATRON_LOSS_OMITTED: lines before had a loss and this one
+// has none, although not every iteration of its window was skipped.
+func (m *metrics) omitted(st *megatronState, skipped int64, loss, badGrad bool, from, to int) {
+	if loss {
+		st.hadLoss, st.told = true, false
+		return
+	}
+	interval := max(st.interval, 1)
+	if !st.hadLoss || st.told || skipped >= interval && !badGrad {
+		return
+	}
+	st.told = true
+	if m.events >= maxMetricEvents {
+		return
+	}
+	m.events++
+	who, stamp := m.identity()
+	who.Rank = m.rank
+	who.Launch = m.launch
+	span := m.span(from, to)
+	m.s.Event(evidence.Event{Kind: evidence.LossOmitted, Who: who, Stamp: stamp, Step: m.step, Text: printableText([]byte(span.Quote)), Span: span,
+		Attrs: evidence.Attrs{"metric": evidence.TextOf("loss")}})
+}
+
+// skipSpaces returns the offset of the first byte at or behind i that is no space.
+func skipSpaces(b []byte, i int) int {
+	for i < len(b) && b[i] == ' ' {
+		i++
+	}
+	return i
+}

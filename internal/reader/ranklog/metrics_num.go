@@ -1,0 +1,221 @@
+package ranklog
+
+import (
+	"math"
+	"strconv"
+)
+
+var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// parseNumber reads the decimal number that begins at b[i] and returns its value and
+// the offset behind it; end == i means that there is none. A sign, thousands
+// commas (groups of three digits), a fraction and an exponent are read. Numbers
+// of up to 15 significant digits with a small exponent are exact by one
+// multiplication; strconv does the rest.
+func parseNumber(b []byte, i int) (v float64, end int) {
+	start := i
+	neg := false
+	if i < len(b) && (b[i] == '-' || b[i] == '+') {
+		neg = b[i] == '-'
+		i++
+	}
+	var mant uint64
+	digits, scale := 0, 0
+	commas := false
+	first := i
+	for i < len(b) {
+		if c := b[i] - '0'; c <= 9 {
+			mant = mant*10 + uint64(c)
+			digits++
+			i++
+			continue
+		}
+		if b[i] == ',' && i > first && i-first <= 15 && isThousands(b, i) && (commas || i-first <= 3) {
+			commas = true
+			i++
+			continue
+		}
+		break
+	}
+	if i < len(b) && b[i] == '.' {
+		j := i + 1
+		for j < len(b) {
+			c := b[j] - '0'
+			if c > 9 {
+				break
+			}
+			mant = mant*10 + uint64(c)
+			j++
+		}
+		if n := j - i - 1; n > 0 || digits > 0 {
+			digits += n
+			scale -= n
+			i = j
+		}
+	}
+	if digits == 0 {
+		return 0, start
+	}
+	if i+1 < len(b) && b[i]|0x20 == 'e' {
+		j := i + 1
+		eneg := false
+		if b[j] == '-' || b[j] == '+' {
+			eneg = b[j] == '-'
+			j++
+		}
+		e, from := 0, j
+		for j < len(b) && b[j]-'0' <= 9 && j-from < 5 {
+			e = e*10 + int(b[j]-'0')
+			j++
+		}
+		if j > from {
+			if eneg {
+				e = -e
+			}
+			scale += e
+			i = j
+		}
+	}
+	if digits <= 19 && mant < 1<<53 {
+		switch {
+		case scale == 0:
+			v = float64(mant)
+		case scale < 0 && scale >= -22:
+			v = float64(mant) / pow10[-scale]
+		case scale > 0 && scale <= 22:
+			v = float64(mant) * pow10[scale]
+		default:
+			return parseSlowNumber(b, start, i, commas)
+		}
+		if neg {
+			v = -v
+		}
+		return v, i
+	}
+	return parseSlowNumber(b, start, i, commas)
+}
+
+// isThousands reports whether the comma at b[i] is followed by exactly three digits.
+func isThousands(b []byte, i int) bool {
+	if i+3 >= len(b) || b[i+1]-'0' > 9 || b[i+2]-'0' > 9 || b[i+3]-'0' > 9 {
+		return false
+	}
+	return i+4 >= len(b) || b[i+4]-'0' > 9
+}
+
+// slowNumber parses b[start:end] with strconv. Overlong digit strings are cut
+// at 64 bytes: they are no metric.
+func parseSlowNumber(b []byte, start, end int, commas bool) (float64, int) {
+	var buf [64]byte
+	n := 0
+	for i := start; i < end && n < len(buf); i++ {
+		if b[i] == ',' && commas {
+			continue
+		}
+		buf[n] = b[i]
+		n++
+	}
+	v, err := strconv.ParseFloat(string(buf[:n]), 64)
+	if err != nil && v == 0 {
+		return 0, start
+	}
+	if math.IsInf(v, 0) { // 1e999 is a number, not a printed infinity
+		v = math.Copysign(math.MaxFloat64, v)
+	}
+	return v, end
+}
+
+// parseNonfinite reads one of nan, inf, infinity (any case, signed, with Lightning's
+// ".0" or "." behind) as a whole token at b[i]. end == i means that there is
+// none. Whole means: no letter, digit, '_' or '%' follows, so that "nanms",
+// "(+nanz)" and "info" are not taken.
+func parseNonfinite(b []byte, i int) (v float64, end int) {
+	start := i
+	neg := false
+	if i < len(b) && (b[i] == '-' || b[i] == '+') {
+		neg = b[i] == '-'
+		i++
+	}
+	if i+3 > len(b) {
+		return 0, start
+	}
+	switch b[i] | 0x20 {
+	case 'n':
+		if b[i+1]|0x20 != 'a' || b[i+2]|0x20 != 'n' {
+			return 0, start
+		}
+		v = math.NaN()
+		i += 3
+	case 'i':
+		if b[i+1]|0x20 != 'n' || b[i+2]|0x20 != 'f' {
+			return 0, start
+		}
+		v = math.Inf(1)
+		if neg {
+			v = math.Inf(-1)
+		}
+		i += 3
+		const rest = "inity"
+		if i+len(rest) <= len(b) {
+			n := 0
+			for n < len(rest) && b[i+n]|0x20 == rest[n] {
+				n++
+			}
+			if n == len(rest) {
+				i += n
+			}
+		}
+	default:
+		return 0, start
+	}
+	if i+1 < len(b) && b[i] == '.' && b[i+1] == '0' {
+		i += 2
+	} else if i < len(b) && b[i] == '.' {
+		i++
+	}
+	if i < len(b) {
+		if c := b[i]; isLetter(c) || c-'0' <= 9 || c == '_' || c == '%' || c == '/' {
+			return 0, start
+		}
+	}
+	return v, i
+}
+
+// parseValue reads a number or a non-finite literal at b[i].
+func parseValue(b []byte, i int) (v float64, end int) {
+	if v, end = parseNumber(b, i); end > i {
+		return v, end
+	}
+	return parseNonfinite(b, i)
+}
+
+// parseInteger reads plain digits at b[i], thousands commas allowed. end == i means
+// that there are none or more than fit.
+func parseInteger(b []byte, i int) (n int64, end int) {
+	start := i
+	for i < len(b) {
+		c := b[i] - '0'
+		if c <= 9 {
+			if n > (1<<62)/10 {
+				return 0, start
+			}
+			n = n*10 + int64(c)
+		} else if !(b[i] == ',' && i > start && isThousands(b, i)) {
+			break
+		}
+		i++
+	}
+	return n, i
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// asCount returns v as an integer if it is one that a counter could hold.
+func asCount(v float64) (int64, bool) {
+	if v < 0 || v > 1<<53 || v != math.Trunc(v) {
+		return 0, false
+	}
+	return int64(v), true
+}
+
+func notFinite(v float64) bool { return v-v != 0 }

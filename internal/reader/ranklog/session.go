@@ -1,0 +1,676 @@
+package ranklog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/scan"
+)
+
+const (
+	maxText      = 4 << 10 // bytes of an event's text and quote
+	maxPerGroup  = 200     // events of one wording, kind and rank in one launch
+	repeatLines  = 50      // how far apart the copies of one message stand
+	maxLineParts = 4096    // carriage-return frames of one line that are looked at
+)
+
+// A session is one pass over one artifact.
+type session struct {
+	want  *wanted
+	art   evidence.Artifact
+	sink  reader.Sink
+	base  evidence.Who // what the artifact's owner says of lines without a prefix
+	frame framing
+	wide  *wideReader
+	m     *metrics
+
+	launch   int
+	marked   map[int]bool // ranks that announced this launch
+	ranSteps bool         // this launch has logged steps
+	ended    bool         // this launch has shown an end: fault, exit, stop
+
+	lastStep int64
+	steps    map[int]int64      // last step by rank
+	pids     map[procKey]int    // rank by process
+	comms    map[procKey]member // largest communicator by process
+	world    int                // ranks of the largest one
+	learned  bool               // this launch has logged a loss
+	recent   stampAt
+
+	// What is followed over several lines.
+	traces  map[key]*trace
+	joins   []*join
+	summary map[key]*summary
+	partial map[string]*partialLine
+
+	expired   int64 // line at which silent tracebacks were last looked for
+	afterFile int64 // the last line that was a frame of no open traceback
+	groups    map[groupKey]*group
+	seen      map[string][]sighting // by meaning
+	stated    map[string]bool       // facts that wordings stated in this launch
+	setting   settings
+	damage    damage
+
+	// The line in hand.
+	line   *scan.Line
+	mhits  []scan.Hit
+	whits  []scan.Hit
+	parts  []frame
+	id     func() (evidence.Who, evidence.Stamp)
+	idHead head
+	idOK   bool
+}
+
+// A procKey is a process or device of one host.
+type procKey struct {
+	host string
+	n    int
+}
+
+// A stampAt is a time and the line that had it.
+type stampAt struct {
+	stamp evidence.Stamp
+	line  int64
+	level byte
+	key   key
+	who   evidence.Who
+}
+
+// announces reports whether the line was an error that its writer logged right
+// above m.
+func (r stampAt) announces(m *message) bool {
+	return r.line > 0 && r.line < m.span.Line && m.span.Line-r.line <= 2 && r.key == m.key && (r.level == 'E' || r.level == 'F')
+}
+
+type damage struct {
+	badUTF8, lines int64
+	span           evidence.Span
+}
+
+// A message is one carriage-return frame of a line, normalised.
+type message struct {
+	head
+	text string // behind the prefixes
+	full string // before they were peeled
+	raw  []byte // the bytes that span points at
+	span evidence.Span
+	hits []scan.Hit // ours, in this frame
+	met  bool       // the line has metric hits
+	oom  bool       // read as an allocator's out-of-memory message
+
+	command  string // shell command line that it is
+	launched bool   // a launch event was made of it, or it is known to be none
+	ranked   bool   // a rank_info event was made of it
+}
+
+func newSession(want *wanted, art evidence.Artifact, sink reader.Sink, headText []byte) *session {
+	s := &session{
+		want: want, art: art, sink: sink, lastStep: evidence.None,
+		marked: map[int]bool{}, steps: map[int]int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
+		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{},
+		groups: map[groupKey]*group{}, seen: map[string][]sighting{},
+	}
+	s.base = evidence.Nobody()
+	s.base.Attempt, s.base.Host = art.Owner.Attempt, art.Owner.Host
+	if art.Owner != (evidence.Owner{}) { // the zero Owner states nothing, not rank 0
+		s.base.Rank, s.base.LocalRank = art.Owner.Rank, art.Owner.LocalRank
+	}
+	s.frame = s.survey(headText)
+	s.id = s.identify
+	return s
+}
+
+// run reads src to its end.
+func (s *session) run(ctx context.Context, src io.Reader) error {
+	s.m = newMetrics(spanFixer{s}, s.art.Path)
+	stats, err := s.want.matcher.Lines(ctx, src, s.visit)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	s.finish(stats)
+	return err
+}
+
+// A spanFixer is the sink that metric lines see: the artifact's own, with spans
+// of UTF-16 text mapped to the original bytes.
+type spanFixer struct{ s *session }
+
+func (f spanFixer) Event(e evidence.Event) {
+	if e.Who.Attempt == "" {
+		e.Who.Attempt = f.s.base.Attempt
+	}
+	f.s.fix(&e.Span)
+	f.s.sink.Event(e)
+}
+func (f spanFixer) Series(k evidence.SeriesKey) *evidence.Series {
+	switch k.Name {
+	case "loss", "grad_norm":
+		f.s.learned = true
+	}
+	return f.s.sink.Series(k)
+}
+func (f spanFixer) Owner(o evidence.Owner)             { f.s.sink.Owner(o) }
+func (f spanFixer) Damage(sp evidence.Span, err error) { f.s.fix(&sp); f.s.sink.Damage(sp, err) }
+func (f spanFixer) Fact(x evidence.Fact) {
+	f.s.fix(&x.Span)
+	f.s.sink.Fact(x)
+}
+
+// fix maps a span in the line in hand, of transcoded text, to the artifact's own
+// bytes.
+func (s *session) fix(sp *evidence.Span) {
+	if s.wide == nil || sp.Kind != "text" || s.line == nil {
+		return
+	}
+	from := sp.Offset - s.line.Offset - s.line.WindowAt
+	if from < 0 || from+sp.Length > int64(len(s.line.Text)) {
+		return
+	}
+	sp.Offset, sp.Length = s.wide.original(s.line.Offset, s.line.Text[:from], s.line.Text[from:from+sp.Length])
+}
+
+// visit is called for each line with a hit and each line that was asked for.
+func (s *session) visit(l *scan.Line) bool {
+	s.line, s.idOK = l, false
+	s.mhits, s.whits = s.mhits[:0], s.whits[:0]
+	for _, h := range l.Hits {
+		if h.Atom >= s.want.metrics {
+			h.Atom -= s.want.metrics
+			s.mhits = append(s.mhits, h)
+		} else if s.want.what[h.Atom] != aSetting || s.setting.open() {
+			s.whits = append(s.whits, h)
+		}
+	}
+	if len(s.whits) == 0 && !s.following() {
+		if len(s.mhits) > 0 {
+			s.metric()
+		}
+		return false
+	}
+	s.slow(l)
+	return s.following()
+}
+
+// following reports whether something needs the next line.
+func (s *session) following() bool {
+	return s.afterFile == s.line.Number || len(s.traces) > 0 || len(s.joins) > 0 || len(s.summary) > 0 || len(s.partial) > 0 || s.setting.inBlock()
+}
+
+// metric hands the line in hand to the metric parsers.
+func (s *session) metric() {
+	step, restarted := s.m.line(s.line.Text, s.line, s.mhits, s.id, s.launch)
+	if restarted {
+		s.newLaunch()
+	}
+	if step == evidence.None {
+		return
+	}
+	s.lastStep, s.ranSteps = step, true
+	if s.idOK && s.idHead.who.Rank != evidence.None {
+		s.steps[s.idHead.who.Rank] = step
+	}
+}
+
+// identify gives the identity and time of the line in hand.
+func (s *session) identify() (evidence.Who, evidence.Stamp) {
+	if !s.idOK {
+		text := s.line.Text
+		for i := 0; i < 4 && len(text) > 0 && text[0] == '\r'; i++ {
+			text = text[1:]
+		}
+		// Prefixes stand in the first few hundred bytes of the first frame.
+		text = text[:min(len(text), 400)]
+		f := unframe(text)
+		h := s.emptyHead()
+		if f.stamp.Known() {
+			h.stamp = f.stamp
+		}
+		s.frame.peel(clean(f.body), &h)
+		s.idHead, s.idOK = h, true
+		s.remember(&h)
+	}
+	who := s.idHead.who
+	who.Launch = s.launch
+	return who, s.idHead.stamp
+}
+
+func (s *session) emptyHead() head { return head{who: s.base, key: noKey} }
+
+// remember keeps the last time seen, for lines right behind it that have none.
+func (s *session) remember(h *head) {
+	if h.stamp.Known() {
+		s.recent = stampAt{h.stamp, s.line.Number, h.level, h.key, h.who}
+	}
+}
+
+// slow normalises the line in hand and takes it apart.
+func (s *session) slow(l *scan.Line) {
+	text := l.Text
+	s.damage.lines++
+	if !utf8.Valid(text) && !cutRune(text) {
+		if s.damage.badUTF8 == 0 {
+			s.damage.span = evidence.Span{Artifact: s.art.Path, Kind: "text", Line: l.Number, Offset: l.Offset, Length: l.Length}
+		}
+		s.damage.badUTF8++
+	}
+	f := unframe(text)
+	whole := f.at < 0 // decoded: the span is the whole line
+	var first *partialLine
+	if p := s.partial[f.stream]; p != nil || f.partial {
+		if f.partial && (p == nil || len(p.body) < 64<<10) {
+			if p == nil {
+				p = &partialLine{span: s.spanOf(0, len(text)), stamp: f.stamp}
+				s.partial[f.stream] = p
+			}
+			p.body = append(p.body, f.body...)
+			p.hits = append(p.hits, s.whits...)
+			return
+		}
+		if p != nil {
+			delete(s.partial, f.stream)
+			f.body, f.stamp, whole, first = append(p.body, f.body...), p.stamp, true, p
+			s.whits = append(s.whits, p.hits...)
+		}
+	}
+	for stream, p := range s.partial { // its end is missing
+		if l.Number-p.span.Line > maxPartialLines {
+			delete(s.partial, stream)
+		}
+	}
+	s.expire(l.Number)
+	s.parts = frames(s.parts, f.body)
+	code := false
+	for i, part := range s.parts {
+		last := i == len(s.parts)-1
+		hits := s.whits
+		if !whole && len(s.parts) > 1 {
+			hits = hitsIn(s.whits, part.start+f.at, part.end+f.at)
+			if len(hits) == 0 && !last || i > maxLineParts {
+				continue
+			}
+		}
+		m := s.message(f, part, whole)
+		if first != nil {
+			m.span = first.span // where it begins
+		}
+		m.hits = hits
+		m.met = len(s.mhits) > 0
+		if s.take(m) {
+			code = true
+		}
+	}
+	if len(s.mhits) > 0 && !code && f.at >= 0 {
+		s.metric()
+	}
+}
+
+// maxPartialLines is how many lines apart the pieces of one line may stand.
+const maxPartialLines = 200
+
+// A partialLine is a long line that the container runtime wrote in pieces.
+type partialLine struct {
+	body  []byte
+	hits  []scan.Hit
+	span  evidence.Span
+	stamp evidence.Stamp
+}
+
+// cutRune reports whether text is valid but for one rune cut at either end, as
+// progress bars and windows leave it.
+func cutRune(text []byte) bool {
+	for i := 0; i < 3 && len(text) > 0 && !utf8.RuneStart(text[0]); i++ {
+		text = text[1:]
+	}
+	for i := 0; i < 3 && len(text) > 0 && !utf8.Valid(text[max(0, len(text)-4):]); i++ {
+		text = text[:len(text)-1]
+	}
+	return utf8.Valid(text)
+}
+
+// hitsIn returns the hits that begin in text[from:to].
+func hitsIn(hits []scan.Hit, from, to int) []scan.Hit {
+	var out []scan.Hit
+	for _, h := range hits {
+		if h.Off >= from && h.Off < to {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// spanOf is the span of text[from:to] of the line in hand.
+func (s *session) spanOf(from, to int) evidence.Span {
+	if to-from > maxText {
+		to = from + maxText
+	}
+	at := s.line.WindowAt + int64(from)
+	sp := evidence.Span{
+		Artifact: s.art.Path, Kind: "text", Line: s.line.Number, Column: int(at) + 1,
+		Offset: s.line.Offset + at, Length: int64(to - from), Quote: string(s.line.Text[from:to]),
+	}
+	s.fix(&sp)
+	return sp
+}
+
+// message normalises one frame of the line in hand.
+func (s *session) message(f framed, part frame, whole bool) *message {
+	raw := f.body[part.start:part.end]
+	m := &message{raw: raw, head: s.emptyHead()}
+	if f.stamp.Known() {
+		m.stamp = f.stamp
+	}
+	m.full = clean(raw)
+	at := s.frame.peel(m.full, &m.head)
+	m.text = m.full[at:]
+	if whole {
+		m.span = s.spanOf(0, len(s.line.Text))
+	} else {
+		m.span = s.spanOf(f.at+part.start, f.at+part.end)
+	}
+	s.remember(&m.head)
+	s.idHead, s.idOK = m.head, true
+	if m.who.PID != evidence.None && m.who.Rank != evidence.None && len(s.pids) < 1<<16 {
+		s.pids[procKey{m.who.Host, m.who.PID}] = m.who.Rank
+	}
+	return m
+}
+
+// take understands one message and reports whether its numbers mean nothing of
+// their own: source code quoted in a traceback, or figures of an allocator's
+// message that has several lines.
+func (s *session) take(m *message) (code bool) {
+	if s.inQuote(m) { // the summary indents the traceback
+		m.text = strings.TrimPrefix(m.text, "  ")
+	}
+	if b := s.summary[m.key]; b != nil && b.event != nil && summaryTrace.MatchString(m.text) {
+		s.feedSummary(m) // before the traceback takes the line
+	}
+	tb, role := s.follow(m)
+	switch role {
+	case roleCode:
+		if len(m.hits) > 0 && fileLine.MatchString(m.text) {
+			s.match(m, nil, role) // the path names the framework
+		}
+		return true
+	case roleInside:
+		if len(m.hits) > 0 {
+			s.match(m, nil, role)
+		}
+		return false
+	}
+	figures := s.feedJoins(m)
+	s.feedSummary(m)
+	s.setting.follow(s, m)
+	if len(m.hits) > 0 {
+		s.match(m, tb, role)
+	}
+	s.learn(m)
+	if tb != nil && role == roleHeader {
+		tb.header(s, m)
+	}
+	return figures
+}
+
+// match looks for every structure and wording that the hits announce.
+func (s *session) match(m *message, tb *trace, role traceRole) {
+	var has [aTime + 1]bool
+	var words []*wording
+	for _, h := range m.hits {
+		has[s.want.what[h.Atom]] = true
+		for _, w := range s.want.of[h.Atom] {
+			if w.on(s.art.Kind) && !containsWord(words, w) && (role != roleCode || w.Kind == "") {
+				words = append(words, w)
+			}
+		}
+	}
+	if has[aDeviceOOM] && role != roleCode && role != roleInside {
+		s.deviceOOM(m, tb)
+	}
+	if has[aPrompt] && role != roleCode && role != roleInside {
+		m.prompt()
+	}
+	if len(words) > 0 {
+		s.matchWords(m, words, tb)
+	}
+	if role == roleCode || role == roleInside {
+		return
+	}
+	if has[aSummary] {
+		s.startSummary(m)
+	}
+	if m.command != "" && !m.launched {
+		s.launchOf(m)
+	}
+	if has[aSetting] && role == roleNone {
+		s.setting.line(s, m)
+	}
+}
+
+func containsWord(list []*wording, w *wording) bool {
+	for _, x := range list {
+		if x == w {
+			return true
+		}
+	}
+	return false
+}
+
+// newLaunch begins the next launch of this artifact.
+func (s *session) newLaunch() {
+	s.flushComms()
+	s.flushGroups()
+	s.launch++
+	s.ranSteps, s.ended, s.learned = false, false, false
+	s.lastStep = evidence.None
+	clear(s.marked)
+	clear(s.stated)
+	clear(s.steps)
+	clear(s.pids)
+	s.setting.newLaunch()
+}
+
+// event starts an event of kind at message m.
+func (s *session) event(kind evidence.Kind, m *message) *evidence.Event {
+	e := &evidence.Event{Kind: kind, Who: m.who, Stamp: m.stamp, Step: s.stepOf(m.who.Rank), Text: bounded(strings.TrimSpace(m.text), maxText), Span: m.span}
+	if e.Stamp.Known() {
+		return e
+	}
+	if i := strings.Index(m.text, " AT 20"); i > 0 { // slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-02T03:04:05 …
+		if st, n := parseStamp(m.text[i+len(" AT "):]); n > 0 {
+			e.Stamp = st
+			return e
+		}
+	}
+	// A line without a time right below a logged error belongs to it. Below any
+	// other line it may have been written much later.
+	if r := s.recent; r.announces(m) {
+		e.Stamp = r.stamp
+		e.Stamp.Error += time.Second
+	}
+	return e
+}
+
+// stepOf is the last step logged by rank, or by the artifact where the rank
+// logs none.
+func (s *session) stepOf(rank int) int64 {
+	if st, ok := s.steps[rank]; ok && rank != evidence.None {
+		return st
+	}
+	return s.lastStep
+}
+
+type groupKey struct {
+	kind evidence.Kind
+	line string
+	rank int
+}
+
+// A group counts the events of one kind, wording and rank.
+type group struct {
+	n    int
+	last *evidence.Event // the newest one that was over the bound
+}
+
+// emit hands an event over, within bounds.
+func (s *session) emit(e *evidence.Event) {
+	s.complete(e)
+	spec := evidence.SpecOf(e.Kind)
+	if spec == nil {
+		return
+	}
+	switch spec.Role {
+	case evidence.RoleExit, evidence.RoleStop:
+		s.ended = true
+	case evidence.RoleFault:
+		if len(e.Stack) > 0 || e.Kind == evidence.DeviceOOM {
+			s.ended = true
+		}
+	}
+	if s.repeats(e, spec) {
+		e.Quoted = true
+	}
+	k := groupKey{e.Kind, e.Line, e.Who.Rank}
+	g := s.groups[k]
+	if g == nil {
+		g = &group{}
+		s.groups[k] = g
+	}
+	g.n++
+	if g.n > maxPerGroup {
+		g.last = e
+		return
+	}
+	s.sink.Event(*e)
+	if spec.Role == evidence.RoleContext && e.Kind == evidence.RankInfo {
+		s.mapRank(e)
+	}
+}
+
+// flushGroups hands over the newest event of each group that was over its bound.
+func (s *session) flushGroups() {
+	var over []*evidence.Event
+	for _, g := range s.groups {
+		if g.last != nil {
+			over = append(over, g.last)
+		}
+	}
+	slices.SortFunc(over, func(a, b *evidence.Event) int {
+		return cmp.Or(cmp.Compare(a.Span.Offset, b.Span.Offset), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind))
+	})
+	for _, e := range over {
+		s.sink.Event(*e)
+	}
+	clear(s.groups)
+}
+
+// A sighting is one statement of a meaning.
+type sighting struct {
+	who        evidence.Who
+	line, step int64
+	written    string
+}
+
+// maxSightings is how many statements of one meaning are remembered.
+const maxSightings = 8
+
+// repeats reports whether e was printed a moment ago already: by a logger before
+// Python raised it, as what() of the C++ exception, or by a wrapper. Events at
+// another step or another written time, and those of another writer, are new.
+func (s *session) repeats(e *evidence.Event, spec *evidence.Spec) bool {
+	switch spec.Role {
+	case evidence.RoleFault, evidence.RoleEffect, evidence.RoleStop, evidence.RoleExit:
+	default:
+		return false
+	}
+	id := meaning(e, spec)
+	before := s.seen[id]
+	for _, b := range before {
+		if e.Span.Line != b.line && e.Span.Line-b.line <= repeatLines && e.Step == b.step && agree(e.Who, b.who) &&
+			(e.Stamp.Written == "" || b.written == "" || e.Stamp.Written == b.written) {
+			return true
+		}
+	}
+	if len(s.seen) > 4096 {
+		clear(s.seen)
+	}
+	if len(before) >= maxSightings {
+		before = before[1:]
+	}
+	s.seen[id] = append(before, sighting{e.Who, e.Span.Line, e.Step, e.Stamp.Written})
+	return false
+}
+
+// agree reports whether a and b can be the same writer.
+func agree(a, b evidence.Who) bool {
+	num := func(x, y int) bool { return x == y || x == evidence.None || y == evidence.None }
+	return a.Launch == b.Launch && num(a.Rank, b.Rank) && num(a.LocalRank, b.LocalRank) && num(a.PID, b.PID) && num(a.Device, b.Device) &&
+		(a.Host == b.Host || a.Host == "" || b.Host == "")
+}
+
+// meaning identifies what an event says, apart from who says it and where: kind
+// and attributes, numbers kept, and the text where attributes are few.
+func meaning(e *evidence.Event, spec *evidence.Spec) string {
+	var b strings.Builder
+	b.WriteString(string(e.Kind))
+	n := 0
+	for _, a := range spec.Attrs {
+		if v, ok := e.Attrs[a.Name]; ok {
+			fmt.Fprint(&b, "|", a.Name, "=", v.S, v.I, v.F, v.Lo, v.Hi)
+			n++
+		}
+	}
+	if n < 3 {
+		b.WriteString("|" + said.ReplaceAllString(e.Text, ""))
+	}
+	return b.String()
+}
+
+// said is what stands before a message when it is printed in another way.
+var said = regexp.MustCompile(`^(?:\s*what\(\):\s*|[\w.]+(?:Error|Exception): )+`)
+
+// complete fills in what the artifact knows about who wrote e.
+func (s *session) complete(e *evidence.Event) {
+	e.Who.Launch = s.launch
+	if e.Who.Rank == evidence.None {
+		e.Who.Rank = s.rankOf(e.Who)
+	}
+}
+
+// finish closes what is still open at the end of the artifact.
+func (s *session) finish(stats scan.Stats) {
+	s.line = nil
+	for _, j := range s.joins {
+		j.end(s)
+	}
+	s.joins = nil
+	for _, t := range s.openTraces() {
+		t.close(s)
+	}
+	for _, b := range s.openSummaries() {
+		b.end(s)
+	}
+	s.flushComms()
+	s.flushGroups()
+	s.m.end()
+	if s.damage.badUTF8 > 0 && s.damage.badUTF8*20 > s.damage.lines {
+		s.sink.Damage(s.damage.span, fmt.Errorf("invalid UTF-8 in %d of %d lines looked at", s.damage.badUTF8, s.damage.lines))
+	}
+	if stats.LongLines > 0 {
+		s.sink.Damage(evidence.Span{Artifact: s.art.Path, Kind: "text", Length: stats.Bytes}, fmt.Errorf("%d lines over %d KiB: read only around what was found in them", stats.LongLines, scan.MaxLine>>10))
+	}
+	if stats.Bytes > 0 && !stats.EndsInNewline {
+		s.sink.Damage(evidence.Span{Artifact: s.art.Path, Kind: "text", Line: stats.Lines, Offset: stats.Bytes, Length: 0}, errCut)
+	}
+}
+
+var errCut = errors.New("last line has no end: the text may be cut off here")

@@ -1,0 +1,271 @@
+package ranklog
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+const (
+	maxSettings      = 2000 // facts of settings in one artifact
+	maxSettingLines  = 4000 // lines looked at for settings in one launch
+	maxBlockLines    = 600  // lines of one printed configuration
+	maxSettingValue  = 300
+	maxPairs         = 400 // pairs of one line
+	valuesPerSetting = 3   // different values of one key in one launch
+)
+
+// settings reads configuration that a run prints: argument lists, dotted rows,
+// dumps in JSON, YAML or Python's repr, banners, command lines and environment
+// (log-formats E). Each becomes the fact "setting.<key>" and, where the key is
+// known, the declared fact that it sets.
+type settings struct {
+	count                       int
+	lines                       int
+	block                       int    // lines left of the configuration being printed, 0 outside
+	writer                      key    // who prints it
+	under                       string // JSON object that the rows stand in, as far as it matters
+	values                      map[string][]string
+	perGPU, accumulation, total int64 // of the banner, to infer the world size
+	nproc, nnodes               int64 // of the command
+}
+
+// open reports whether more settings are wanted.
+func (c *settings) open() bool { return c.count < maxSettings && c.lines < maxSettingLines }
+
+func (c *settings) inBlock() bool { return c.block > 0 }
+
+func (c *settings) newLaunch() {
+	*c = settings{count: c.count}
+}
+
+var (
+	pairExpr   = regexp.MustCompile(`([A-Za-z_][\w./\-]*)(['"]?)\s*(?:[=:]|\.{4,})\s*('[^']*'|"[^"]*"|\[[^\]]*\]|<[\w.]+: '[^']*'>|[^\s,)}'"\[|]+)`)
+	phraseExpr = regexp.MustCompile(`([A-Z][A-Za-z]+(?: [A-Za-z]+)+)(?: \([^)]*\))? = ([\d,]+)`)
+	envExpr    = regexp.MustCompile(`^\s*(?:export |declare -x |env: |- |\+ )*([A-Z][A-Z0-9_]{3,})=("[^"]*"|'[^']*'|\S*)\s*;?$`)
+	blockStart = regexp.MustCompile(`(?:TrainingArguments|Config|Arguments|Args)\($|[Cc]onfig(?:uration)?\b[^{]{0,40}\{$|json = \{$|[Cc]onfig(?:uration)?:$|arguments -+$`)
+)
+
+// line reads the settings on a line that has a known key.
+func (c *settings) line(s *session, m *message) {
+	c.lines++
+	if s.learned || m.met && !strings.Contains(m.text, "Namespace(") || m.oom || len(m.text) > 32<<10 {
+		return
+	}
+	if f := envExpr.FindStringSubmatch(m.text); f != nil {
+		c.set(s, m, f[1], unquote(f[2]), true)
+		return
+	}
+	c.phrases(s, m)
+	all := strings.Contains(m.text, "Namespace(") || strings.Contains(m.text, "....")
+	c.pairs(s, m, all)
+	if blockStart.MatchString(m.text) {
+		c.block, c.writer, c.under = maxBlockLines, m.key, ""
+	}
+}
+
+// follow reads a line of a configuration that is being printed.
+func (c *settings) follow(s *session, m *message) {
+	if c.block == 0 || m.key != c.writer {
+		return
+	}
+	c.block--
+	text := strings.TrimSpace(m.text)
+	if text == "}" && !strings.HasPrefix(m.text, " ") || text == ")" || m.level >= 'W' || strings.Contains(text, "Traceback") || text == "" && c.block < maxBlockLines-1 {
+		c.block = 0
+		return
+	}
+	if i := strings.Index(text, "zero_optimization"); i >= 0 && strings.HasSuffix(text, "{") {
+		c.under = "zero_optimization"
+	} else if strings.HasPrefix(text, "}") {
+		c.under = ""
+	}
+	if len(m.text) < 4<<10 && !m.met {
+		c.pairs(s, m, true)
+	}
+}
+
+// pairs reads key and value pairs; all of them, or only those whose key sets a
+// declared fact.
+func (c *settings) pairs(s *session, m *message, all bool) {
+	for _, f := range pairExpr.FindAllStringSubmatch(m.text, maxPairs) {
+		name := f[1]
+		if c.under != "" && name == "stage" {
+			name = "zero_stage"
+		}
+		if strings.HasPrefix(f[3], "{") || f[3] == "(" {
+			continue
+		}
+		// A variable of the environment counts in a printed dict; elsewhere it
+		// is usually advice ("try setting PYTORCH_CUDA_ALLOC_CONF=…").
+		if f[2] == "" && name == strings.ToUpper(name) && strings.Contains(name, "_") {
+			continue
+		}
+		c.set(s, m, name, unquote(f[3]), all)
+	}
+}
+
+// phrases reads banners: "  Instantaneous batch size per device = 4".
+func (c *settings) phrases(s *session, m *message) {
+	for _, f := range phraseExpr.FindAllStringSubmatch(m.text, 16) {
+		name, ok := phraseKeys[strings.ToLower(f[1])]
+		if !ok {
+			continue
+		}
+		value := strings.ReplaceAll(f[2], ",", "")
+		c.set(s, m, name, value, true)
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			continue
+		}
+		switch name {
+		case "per_device_train_batch_size":
+			c.perGPU = n
+		case "gradient_accumulation_steps":
+			c.accumulation = n
+		case "total_train_batch_size":
+			c.total = n
+		}
+		if unit := c.perGPU * c.accumulation; unit > 0 && c.total >= unit && c.total%unit == 0 {
+			s.fact("run.world", evidence.IntOf(c.total/unit), m) // log-formats A.1.2
+			c.total = 0
+		}
+	}
+}
+
+// phraseKeys are the banner lines of Hugging Face's Trainer, accelerate's
+// examples and Unsloth, with the key that they state.
+var phraseKeys = map[string]string{
+	"instantaneous batch size per device": "per_device_train_batch_size",
+	"batch size per device":               "per_device_train_batch_size",
+	"gradient accumulation steps":         "gradient_accumulation_steps",
+	"total train batch size":              "total_train_batch_size",
+	"total batch size":                    "total_train_batch_size",
+	"total optimization steps":            "total_optimization_steps",
+	"total steps":                         "total_optimization_steps",
+	"number of trainable parameters":      "number_of_trainable_parameters",
+	"trainable parameters":                "number_of_trainable_parameters",
+	"num examples":                        "num_examples",
+}
+
+// command reads the flags, assignments and environment of a command line.
+func (c *settings) command(s *session, line string, m *message) {
+	if line == "" || c.count >= maxSettings {
+		return
+	}
+	words := shellWords(line)
+	env := true
+	for i := 0; i < len(words) && i < maxPairs; i++ {
+		w := words[i]
+		name, value, assigned := strings.Cut(w, "=")
+		switch {
+		case strings.HasPrefix(w, "--") && len(w) > 2:
+			if !assigned {
+				value = "True"
+				if i+1 < len(words) && !strings.HasPrefix(words[i+1], "--") && !strings.HasSuffix(words[i+1], ".py") {
+					value = words[i+1]
+					i++
+				}
+			}
+			c.set(s, m, strings.TrimPrefix(name, "--"), value, true)
+		case assigned && env && strings.ToUpper(name) == name:
+			c.set(s, m, name, value, true)
+		case assigned && keyName.MatchString(name): // hydra: train.batch_size=4
+			c.set(s, m, strings.TrimLeft(name, "+~"), value, true)
+		default:
+			if w != "env" && w != "export" {
+				env = false
+			}
+		}
+	}
+	if c.nproc > 0 {
+		s.fact("run.world", evidence.IntOf(c.nproc*max(1, c.nnodes)), m)
+		c.nproc, c.nnodes = 0, 0
+	}
+}
+
+var keyName = regexp.MustCompile(`^[+~]{0,2}[A-Za-z_][\w./\-]*$`)
+
+// shellWords splits a command line at blanks outside quotes.
+func shellWords(s string) []string {
+	var words []string
+	var b strings.Builder
+	quote, any := byte(0), false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			} else {
+				b.WriteByte(c)
+			}
+		case c == '\'' || c == '"':
+			quote, any = c, true
+		case c == ' ' || c == '\t':
+			if any || b.Len() > 0 {
+				words = append(words, b.String())
+				b.Reset()
+				any = false
+			}
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if any || b.Len() > 0 {
+		words = append(words, b.String())
+	}
+	return words
+}
+
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '\'' || s[0] == '"') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
+// set states one setting, and what it means where the key is known. A value
+// that was stated for the key in this launch is not stated again.
+func (c *settings) set(s *session, m *message, name, value string, all bool) {
+	name = strings.ToLower(strings.ReplaceAll(strings.Trim(name, "-./"), "-", "_"))
+	value = strings.TrimSpace(value)
+	short := name[strings.LastIndexAny(name, "./")+1:]
+	known, ok := settingKeys[name]
+	if !ok {
+		known, ok = settingKeys[short]
+	}
+	if !ok && !all || name == "" || len(name) > 100 || value == "" || len(value) > maxSettingValue || c.count >= maxSettings {
+		return
+	}
+	if c.values == nil {
+		c.values = map[string][]string{}
+	}
+	if had := c.values[name]; len(had) >= valuesPerSetting || slices.Contains(had, value) {
+		return
+	}
+	c.values[name] = append(c.values[name], value)
+	c.count++
+	s.fact("setting."+name, evidence.TextOf(value), m)
+	switch short {
+	case "nproc_per_node", "gpus_per_node", "nproc":
+		c.nproc, _ = strconv.ParseInt(value, 10, 64)
+	case "nnodes":
+		c.nnodes, _ = strconv.ParseInt(value, 10, 64)
+	}
+	if !ok {
+		return
+	}
+	if known.weak { // a broad name yields to a precise one
+		if len(c.values["!"+known.fact]) > 0 {
+			return
+		}
+	} else {
+		c.values["!"+known.fact] = append(c.values["!"+known.fact], value)
+	}
+	if v, ok := known.value(short, value); ok {
+		s.fact(known.fact, v, m)
+	}
+}

@@ -1,0 +1,343 @@
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// A part is one section of the page; its template has the same name.
+type part struct{ name, title string }
+
+// htmlSections order the parts of a page for each reader. A part with nothing to
+// say leaves no trace.
+var htmlSections = map[string][]part{
+	Engineer: {{"timeline", "Timeline"}, {"evidence", "Evidence"}, {"causes", "Why"}, {"change", "Change"}, {"checklist", "To confirm"},
+		{"plots", "Curves"}, {"followed", "What only followed"}, {"attempts", "Launches"}, {"baseline", "Against the run that worked"},
+		{"ranks", "Ranks"}, {"facts", "Facts"}, {"files", "What was read"}},
+	OnCall: {{"reading", "On call"}, {"timeline", "Timeline"}, {"followed", "What only followed"}, {"ranks", "Ranks"}, {"change", "Change"},
+		{"evidence", "Evidence"}, {"causes", "Why"}, {"checklist", "To confirm"}, {"attempts", "Launches"}, {"plots", "Curves"}, {"files", "What was read"}},
+	Executive: {{"summary", "Summary"}, {"change", "Change"}, {"plots", "Curves"}, {"limits", "What is not known"}},
+}
+
+// writeHTML writes one page that needs nothing else: styles, scripts and the
+// incident are in it. Its policy allows exactly these styles and scripts, by
+// hash, and no request. Without scripts the page says the same; they add copy
+// buttons and plots that can be read off.
+func writeHTML(w io.Writer, inc *incident.Incident, o Options) error {
+	raw, err := json.Marshal(inc) // escapes <, > and &
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	v := newView(cleaned(inc), o)
+	v.JSON = template.JS(visible(raw))
+	t, err := template.New("page").Funcs(v.funcs()).ParseFS(assets, "assets/*.html")
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	for _, p := range htmlSections[o.For] {
+		var b bytes.Buffer
+		if err := t.ExecuteTemplate(&b, p.name, v); err != nil {
+			return fmt.Errorf("write report: section %s: %w", p.name, err)
+		}
+		if body := strings.TrimSpace(b.String()); body != "" {
+			v.Sections = append(v.Sections, htmlSection{p.name, p.title, template.HTML(body)})
+		}
+	}
+	style, script := asset("page.css"), asset("page.js")
+	if v.drawn("plots") {
+		style = asset("uplot/uPlot.min.css") + style
+		script = asset("uplot/uPlot.iife.min.js") + script
+	}
+	v.Style, v.Script = template.CSS(style), template.JS(script)
+	v.Policy = template.HTML(fmt.Sprintf(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'">`, hashOf(style), hashOf(script)))
+	if err := t.ExecuteTemplate(w, "page.html", v); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// asset is an embedded file. A missing one is a broken build.
+func asset(name string) string {
+	b, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// hashOf is the source expression that allows an inline element with this text.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// A htmlSection is a rendered part of the page.
+type htmlSection struct {
+	ID, Title string
+	Body      template.HTML
+}
+
+// A view is what the templates see of an incident.
+type view struct {
+	*incident.Incident
+	For      string
+	Title    string
+	Verdict  []labelled
+	Badges   []badge
+	Summary  []string
+	Proofs   []*proof
+	Timeline *lanes
+	Plots    []plot
+	Sections []htmlSection
+	Policy   template.HTML
+	Style    template.CSS
+	Script   template.JS
+	JSON     template.JS
+
+	proofAt map[string]string // where -> id of the proof
+}
+
+// A badge states one standing; Tone is good, bad, open or plain.
+type badge struct{ Label, Value, Tone string }
+
+// A proof is an event or value with the lines around it.
+type proof struct {
+	ID, Title, Tone string
+	Where           string
+	Detail          string // bytes, time, attributes
+	Lines           []proofLine
+}
+
+type proofLine struct {
+	N    int64
+	Text string
+	Mark bool
+}
+
+// A cite points at the proof on the page where there is one, else it carries the
+// quoted text itself.
+type cite struct{ Text, Href, Quote, Detail string }
+
+func (v *view) drawn(id string) bool {
+	for _, s := range v.Sections {
+		if s.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func newView(inc *incident.Incident, o Options) *view {
+	words := verdictOf(inc)
+	v := &view{Incident: inc, For: o.For, Title: title(inc), proofAt: map[string]string{}}
+	v.Verdict = []labelled{{"First", words.First[0]}, {"Sure", words.Sure[0]}, {"Do", words.Do[0]}, {"Check", words.Check[0]}, {"Order", words.Order[0]}}
+	v.Summary = executive(inc, words)
+	v.Badges = badges(inc)
+	v.prove()
+	v.Timeline = timelineOf(v)
+	v.Plots = plotsOf(inc)
+	return v
+}
+
+// standingTones colour a standing; the word always stands beside it.
+var standingTones = map[string]string{
+	incident.Established: "good", incident.Supported: "open", incident.Possible: "open", incident.Undecidable: "bad", incident.RuledOut: "plain",
+}
+
+func badges(inc *incident.Incident) []badge {
+	tone := map[string]string{incident.Failed: "bad", incident.FinishedRun: "good", incident.Interrupted: "open", incident.Unclear: "open"}[inc.Outcome]
+	out := []badge{{"outcome", inc.Outcome, tone}}
+	if inc.FirstFault != nil {
+		out = append(out, badge{"first fault", inc.FirstFaultStanding, standingTones[inc.FirstFaultStanding]})
+		if len(inc.Hypotheses) > 0 {
+			s := inc.Hypotheses[0].Standing
+			out = append(out, badge{"cause", standingWords(s), standingTones[s]})
+		}
+	}
+	out = append(out, badge{"status", inc.Status, map[string]string{"confirmed": "good", "regressed": "bad", "unresolved": "bad"}[inc.Status]})
+	n := 0
+	for _, a := range inc.Artifacts {
+		if a.Fate != "read" {
+			n++
+		}
+	}
+	if n > 0 {
+		out = append(out, badge{"not read in full", fmt.Sprintf("%d of %d", n, len(inc.Artifacts)), "open"})
+	}
+	for i := range out {
+		if out[i].Tone == "" {
+			out[i].Tone = "plain"
+		}
+	}
+	return out
+}
+
+// prove collects the places that the page quotes: the first fault, its rivals,
+// the memory and non-finite events, the last good value and what followed. Each
+// place once; the first reason to quote it gives the title.
+func (v *view) prove() {
+	put := func(title, tone string, sp *evidence.Span, text, detail string) {
+		if sp == nil {
+			return
+		}
+		w := where(sp)
+		if _, ok := v.proofAt[w]; ok {
+			return
+		}
+		p := &proof{ID: fmt.Sprintf("ev-%d", len(v.Proofs)+1), Title: title, Tone: tone, Where: w, Detail: detail}
+		if sp.Kind == "text" {
+			p.Detail = strings.TrimPrefix(fmt.Sprintf("%s, bytes %d to %d", detail, sp.Offset, sp.Offset+sp.Length), ", ")
+		}
+		for _, q := range v.Context {
+			if q.Artifact == sp.Artifact && q.Mark == sp.Line && sp.Line > 0 {
+				for i, l := range q.Lines {
+					n := q.Line + int64(i)
+					p.Lines = append(p.Lines, proofLine{n, l, n == q.Mark})
+				}
+				break
+			}
+		}
+		if p.Lines == nil {
+			if text == "" {
+				text = sp.Quote
+			}
+			p.Lines = []proofLine{{sp.Line, oneLine(text), true}}
+		}
+		v.proofAt[w] = p.ID
+		v.Proofs = append(v.Proofs, p)
+	}
+	event := func(title, tone string, e *incident.Event) {
+		if e != nil {
+			put(title+": "+eventWords(e), tone, e.Span, e.Text, timeWords(e.Time))
+		}
+	}
+	if f := v.FirstFault; f != nil && f.Span != nil {
+		event("First fault", "first", f)
+	}
+	for i := range v.FirstFaultRivals {
+		event("Not ordered against it", "rival", &v.FirstFaultRivals[i])
+	}
+	event("Memory failure", "rival", v.Order.MemoryEvent)
+	event("Non-finite value", "rival", v.Order.NonfiniteEvent)
+	if g := v.LastGood; g != nil {
+		put("Last good: "+goodWords(g), "good", g.Span, "", timeWords(g.Time))
+	}
+	if f := v.FirstFault; f != nil {
+		for _, e := range f.Eliminated {
+			for i := range e.Spans {
+				put("How it is known: "+ruledOut(e), "plain", &e.Spans[i], "", "")
+			}
+		}
+	}
+	for i := range v.Collateral {
+		event("Followed", "plain", &v.Collateral[i].Event)
+	}
+}
+
+func eventWords(e *incident.Event) string {
+	s := kindWords(e.Kind)
+	if w := who(e); w != "" {
+		s += ", " + w
+	}
+	if e.Step != nil {
+		s += fmt.Sprintf(", step %d", *e.Step)
+	}
+	return s
+}
+
+// timeWords is an instant as people read it, with the zone it was written in.
+func timeWords(t *incident.Time) string {
+	switch {
+	case t == nil:
+		return ""
+	case t.UTC != nil:
+		return *t.UTC + " (written " + t.Written + ")"
+	case t.Clock == "wall" || t.Clock == "":
+		return t.Written + ", zone not stated"
+	}
+	return t.Written + ", " + t.Clock + " clock"
+}
+
+// funcs are the words that the templates use.
+func (v *view) funcs() template.FuncMap {
+	return template.FuncMap{
+		"cites": v.cites, "cause": causeWords, "kind": kindWords, "class": class, "where": where, "near": near, "who": func(e incident.Event) string { return who(&e) },
+		"ranks": ranksWords, "bytes": evidence.Bytes, "good": goodWords, "bracket": bracketWords, "time": timeWords, "upper": upper, "sentence": sentence,
+		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
+		"attempt": attemptWords, "read": readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut, "mark": checkMark,
+		"tone": func(s string) string { return standingTones[s] }, "missing": missingWords, "join": func(s []string) string { return listed(s, 4) },
+		"deref": func(p any) string { return deref(p) }, "href": func(sp *evidence.Span) string { return v.href(sp) }, "plural": plural,
+	}
+}
+
+// deref prints what an optional value holds, or a dash.
+func deref(p any) string {
+	switch x := p.(type) {
+	case *int:
+		if x != nil {
+			return fmt.Sprint(*x)
+		}
+	case *int64:
+		if x != nil {
+			return fmt.Sprint(*x)
+		}
+	case *float64:
+		if x != nil {
+			return number(*x)
+		}
+	case *string:
+		if x != nil {
+			return *x
+		}
+	}
+	return "–"
+}
+
+func (v *view) href(sp *evidence.Span) string {
+	if sp == nil {
+		return ""
+	}
+	if id := v.proofAt[where(sp)]; id != "" {
+		return "#" + id
+	}
+	return ""
+}
+
+// maxCites bounds the places shown behind one statement.
+const maxCites = 6
+
+func (v *view) cites(spans []evidence.Span) []cite {
+	var out []cite
+	seen := map[string]bool{}
+	for i := range spans {
+		sp := &spans[i]
+		w := where(sp)
+		if w == "" || seen[w] {
+			continue
+		}
+		seen[w] = true
+		if len(out) == maxCites {
+			out = append(out, cite{Text: "… more in the incident"})
+			break
+		}
+		c := cite{Text: near(sp), Href: v.href(sp), Quote: oneLine(sp.Quote), Detail: w}
+		if sp.Kind == "text" {
+			c.Detail += fmt.Sprintf(", bytes %d to %d", sp.Offset, sp.Offset+sp.Length)
+		}
+		out = append(out, c)
+	}
+	return out
+}

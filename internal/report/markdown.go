@@ -1,0 +1,441 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// Bounds of a markdown report that is not asked for in full: it goes into an
+// issue or a chat, where the rest would be in the way.
+const (
+	mdRows    = 20 // of a table
+	mdContext = 3  // quoted places
+)
+
+// A document collects markdown.
+type document struct {
+	strings.Builder
+	full bool
+}
+
+// mdSections order the parts of a markdown report for each reader.
+var mdSections = map[string][]func(*document, *incident.Incident){
+	Engineer:  {(*document).evidence, (*document).change, (*document).causes, (*document).followed, (*document).attempts, (*document).checklist, (*document).baseline, (*document).ranks, (*document).facts, (*document).read},
+	OnCall:    {(*document).reading, (*document).followed, (*document).ranks, (*document).evidence, (*document).change, (*document).causes, (*document).checklist, (*document).attempts, (*document).read},
+	Executive: {(*document).summary},
+}
+
+func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
+	inc = cleaned(inc)
+	d := &document{full: o.Full}
+	v := verdictOf(inc)
+	d.heading(1, title(inc))
+	for _, l := range []labelled{{"First", v.First[0]}, {"Sure", v.Sure[0]}, {"Do", v.Do[0]}, {"Check", v.Check[0]}, {"Order", v.Order[0]}} {
+		d.item("- ", "**"+l.Label+":** ", l.Text)
+	}
+	for _, section := range mdSections[o.For] {
+		section(d, inc)
+	}
+	fmt.Fprintf(d, "\n---\n%s %s, incident %s, %s\n", mdText(inc.Tool.Name), mdText(inc.Tool.Version), mdCode(inc.ID), mdCode(inc.Schema))
+	_, err := io.WriteString(w, d.String())
+	return err
+}
+
+// title names the incident in a few words.
+func title(inc *incident.Incident) string {
+	if f := inc.FirstFault; f != nil {
+		s := upper(class(f.Class))
+		if f.Rank != nil {
+			s += fmt.Sprintf(" on rank %d", *f.Rank)
+		}
+		return s
+	}
+	return upper(nothingWords(inc)[len(nothingWords(inc))-1])
+}
+
+// special are the characters that markdown, or the hosts that render it, may act
+// on: markup, HTML, links, mentions, references, mathematics, emoji.
+const special = "`*_{}[]<>#|~&@$\\^"
+
+var (
+	hexWord   = regexp.MustCompile(`^[0-9a-f]{7,64}$`)            // hosts link what looks like a commit
+	reference = regexp.MustCompile(`^[A-Za-z]+-[0-9]+$`)          // GH-12, JIRA-12
+	emoji     = regexp.MustCompile(`:[A-Za-z0-9+-]+:`)            // :tada:
+	autolink  = regexp.MustCompile(`(?i)://|www\.|mailto:|xmpp:`) // what is linked without markup
+	listStart = regexp.MustCompile(`^([-+=]+|[0-9]+[.)])$`)       // would begin a list or underline a heading
+)
+
+// mdText writes prose that may hold words from a log. A word that markdown could
+// act on is put in a code span, where nothing is; the rest stands as it is, so
+// that the source reads well too.
+func mdText(s string) string {
+	words := strings.Fields(oneLine(s))
+	for i, w := range words {
+		head, core, tail := trimPunctuation(w)
+		if strings.ContainsAny(core, special) || hexWord.MatchString(core) || reference.MatchString(core) || emoji.MatchString(core) ||
+			autolink.MatchString(core) || i == 0 && listStart.MatchString(w) {
+			if i == 0 && listStart.MatchString(w) {
+				head, core, tail = "", w, ""
+			}
+			words[i] = head + mdCode(core) + tail
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// trimPunctuation takes the punctuation around a word off, so that it stays out
+// of the code span.
+func trimPunctuation(w string) (head, core, tail string) {
+	core = strings.TrimLeft(w, `("'`)
+	head = w[:len(w)-len(core)]
+	rest := strings.TrimRight(core, `.,;:)"'?`)
+	if strings.Count(rest, "(") > strings.Count(rest, ")") { // keep f(x) whole
+		rest = strings.TrimRight(core, `.,;:"'?`)
+	}
+	return head, rest, core[len(rest):]
+}
+
+// mdCode is s as a code span: the fence is longer than any run of backticks in it.
+func mdCode(s string) string {
+	s = oneLine(s)
+	if strings.TrimSpace(s) == "" {
+		return ""
+	}
+	fence := strings.Repeat("`", longestRun(s, '`')+1)
+	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") || strings.HasPrefix(s, " ") && strings.HasSuffix(s, " ") {
+		s = " " + s + " "
+	}
+	return fence + s + fence
+}
+
+func longestRun(s string, c rune) int {
+	longest, n := 0, 0
+	for _, r := range s {
+		if r != c {
+			n = 0
+			continue
+		}
+		n++
+		longest = max(longest, n)
+	}
+	return longest
+}
+
+// fence writes lines as a fenced block that they cannot close.
+func (d *document) fence(indent, language string, lines []string) {
+	n := 3
+	for _, l := range lines {
+		n = max(n, longestRun(l, '`')+1)
+	}
+	f := indent + strings.Repeat("`", n)
+	fmt.Fprintf(d, "%s%s\n", f, language)
+	for _, l := range lines {
+		fmt.Fprintf(d, "%s%s\n", indent, strings.TrimRight(oneLine(l), " "))
+	}
+	fmt.Fprintf(d, "%s\n", f)
+}
+
+func (d *document) heading(level int, text string) {
+	if d.Len() > 0 {
+		d.WriteString("\n")
+	}
+	fmt.Fprintf(d, "%s %s\n\n", strings.Repeat("#", level), mdText(text))
+}
+
+// item writes one list item; label is markdown of ours, text is prose.
+func (d *document) item(mark, label, text string) {
+	fmt.Fprintf(d, "%s%s%s\n", mark, label, mdText(text))
+}
+
+func (d *document) paragraph(text string) {
+	if s := mdText(text); s != "" {
+		fmt.Fprintf(d, "%s\n\n", s)
+	}
+}
+
+// table writes rows of code and prose; a bar inside a cell is escaped.
+func (d *document) table(header []string, rows [][]string) {
+	bar := func(cells []string) {
+		for _, c := range cells {
+			d.WriteString("| " + strings.ReplaceAll(c, "|", `\|`) + " ")
+		}
+		d.WriteString("|\n")
+	}
+	bar(header)
+	bar(strings.Split(strings.Repeat("--- ", len(header)), " ")[:len(header)])
+	rest := 0
+	if !d.full && len(rows) > mdRows {
+		rest, rows = len(rows)-mdRows, rows[:mdRows]
+	}
+	for _, r := range rows {
+		bar(r)
+	}
+	if rest > 0 {
+		fmt.Fprintf(d, "\n… %d more\n", rest)
+	}
+}
+
+func (d *document) statement(mark string, s incident.Statement) {
+	fmt.Fprintf(d, "%s%s%s\n", mark, mdText(s.Text), mdCites(s.Spans))
+}
+
+// mdCites are the places that prove a statement, in code spans.
+func mdCites(spans []evidence.Span) string {
+	places, more := citeList(spans, 3)
+	for i, p := range places {
+		places[i] = mdCode(p)
+	}
+	if more {
+		places = append(places, "…")
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(places, ", ") + ")"
+}
+
+func (d *document) summary(inc *incident.Incident) {
+	d.heading(2, "Summary")
+	for _, s := range executive(inc, verdictOf(inc)) {
+		d.paragraph(s)
+	}
+	for _, l := range inc.Limits {
+		d.statement("- Not known: ", l)
+	}
+}
+
+func (d *document) reading(inc *incident.Incident) {
+	if len(inc.Hypotheses) == 0 {
+		return
+	}
+	if r := inc.Hypotheses[0].Readings["on_call"]; r != "" {
+		d.heading(2, "On call")
+		d.paragraph(r)
+	}
+}
+
+func (d *document) evidence(inc *incident.Incident) {
+	f := inc.FirstFault
+	if f == nil {
+		return
+	}
+	d.heading(2, "Proof")
+	if f.KnownBy == "elimination" {
+		d.paragraph(sentence(upper(inc.FirstFaultBasis)))
+		for _, e := range f.Eliminated {
+			d.statement("- ", incident.Statement{Text: sentence(ruledOut(e)), Spans: e.Spans})
+		}
+	} else {
+		fmt.Fprintf(d, "%s\n\n", mdCode(where(f.Span)))
+		d.fence("", "text", []string{f.Text})
+		d.WriteString("\n")
+		d.item("- ", "First because: ", sentence(inc.FirstFaultBasis))
+		if s := f.Frame; s != nil {
+			fmt.Fprintf(d, "- Your line: %s in %s: %s\n", mdCode(fmt.Sprintf("%s:%d", s.File, s.Line)), mdCode(s.Function), mdCode(s.Source))
+		}
+	}
+	for i := range inc.FirstFaultRivals {
+		d.item("- ", "Not ordered against it: ", rivalWords(&inc.FirstFaultRivals[i]))
+	}
+	if s := bracketWords(inc.Order); s != "" {
+		d.item("- ", "Non-finite values: ", s)
+	}
+	if g := inc.LastGood; g != nil {
+		d.item("- ", "Last good: ", goodWords(g))
+	}
+	for i, q := range inc.Context {
+		if i == mdContext && !d.full {
+			break
+		}
+		var lines []string
+		digits := len(fmt.Sprint(q.Line + int64(len(q.Lines))))
+		for j, l := range q.Lines {
+			mark, n := " ", q.Line+int64(j)
+			if n == q.Mark {
+				mark = ">"
+			}
+			lines = append(lines, fmt.Sprintf("%s %*d  %s", mark, digits, n, l))
+		}
+		fmt.Fprintf(d, "\n%s\n\n", mdCode(q.Artifact))
+		d.fence("", "text", lines)
+	}
+}
+
+func (d *document) change(inc *incident.Incident) {
+	r := inc.Remedy
+	if r == nil {
+		return
+	}
+	d.heading(2, "Change ("+strings.Join(remedyTags(r), ", ")+")")
+	d.paragraph(r.Change)
+	if len(r.Edits) > 0 {
+		var rows [][]string
+		for _, e := range r.Edits {
+			rows = append(rows, []string{mdText(editPlace(e)), mdCode(e.From), mdCode(e.To)})
+		}
+		d.table([]string{"Where", "From", "To"}, rows)
+		d.WriteString("\n")
+	}
+	if r.Command != "" {
+		d.WriteString("Run:\n\n")
+		d.fence("", "sh", strings.Split(r.Command, "\n"))
+		d.WriteString("\n")
+	}
+	put := func(l labelled) { d.item("- ", "**"+mdText(upper(l.Label))+":** ", l.Text) }
+	if r.Verify != "" {
+		put(labelled{"check", r.Verify})
+	}
+	if s := expected(r); s != "" {
+		put(labelled{"expect", s})
+	}
+	for _, l := range remedyDetails(r) {
+		put(l)
+	}
+}
+
+func (d *document) causes(inc *incident.Incident) {
+	if len(inc.Hypotheses) == 0 {
+		return
+	}
+	d.heading(2, "Why")
+	for i, h := range inc.Hypotheses {
+		if i == 3 && !d.full {
+			fmt.Fprintf(d, "\n… %d more\n", len(inc.Hypotheses)-i)
+			break
+		}
+		fmt.Fprintf(d, "%d. **%s**: %s (%s)\n", i+1, mdText(causeWords(h.Standing)), mdText(h.Title), mdCode(h.Entry))
+		for _, s := range h.For {
+			d.statement("   - for: ", s)
+		}
+		for _, s := range h.Against {
+			d.statement("   - against: ", s)
+		}
+		for _, m := range h.Missing {
+			d.item("   - ", "", missingWords(m))
+		}
+	}
+}
+
+func (d *document) followed(inc *incident.Incident) {
+	if len(inc.Collateral) > 0 {
+		d.heading(2, "What only followed")
+		for _, c := range inc.Collateral {
+			d.item("- ", "", collateralWords(c))
+		}
+	}
+	if len(inc.Contributing) > 0 {
+		d.heading(2, "Also seen")
+		for _, s := range inc.Contributing {
+			d.statement("- ", s)
+		}
+	}
+}
+
+func (d *document) attempts(inc *incident.Incident) {
+	if len(inc.Attempts) < 2 {
+		return
+	}
+	d.heading(2, "Launches in this input")
+	for _, a := range inc.Attempts {
+		d.item("- ", mdCode(a.ID)+": ", attemptWords(a))
+	}
+}
+
+func (d *document) checklist(inc *incident.Incident) {
+	if len(inc.Checklist) == 0 {
+		return
+	}
+	d.heading(2, "To confirm")
+	for _, c := range inc.Checklist {
+		switch {
+		case c.State == "yes":
+			d.item("- [x] ", "", c.Item)
+		case c.State == "no":
+			d.item("- [ ] ", "**does not hold:** ", c.Item)
+		case c.How != "":
+			d.item("- [ ] ", "", c.Item+": "+c.How)
+		default:
+			d.item("- [ ] ", "", c.Item)
+		}
+	}
+}
+
+func (d *document) baseline(inc *incident.Incident) {
+	b := inc.Baseline
+	if b == nil {
+		return
+	}
+	d.heading(2, "Different from the run that worked")
+	if len(b.Diffs) == 0 {
+		d.paragraph("Nothing that both runs state differs.")
+		return
+	}
+	var rows [][]string
+	for _, x := range b.Diffs {
+		rows = append(rows, []string{mdCode(x.Name), mdCode(x.From), mdCode(x.To)})
+	}
+	d.table([]string{"Setting", "Worked", "This run"}, rows)
+}
+
+func (d *document) ranks(inc *incident.Incident) {
+	if len(inc.Ranks) < 2 {
+		return
+	}
+	d.heading(2, "Ranks")
+	for _, g := range fates(inc.Ranks) {
+		d.item("- ", "", upper(ranksWords(g.ranks))+": "+g.text)
+	}
+}
+
+func (d *document) facts(inc *incident.Incident) {
+	if len(inc.Facts) == 0 || !d.full {
+		return
+	}
+	d.heading(2, "Facts")
+	var rows [][]string
+	for _, n := range factNames(inc) {
+		f := inc.Facts[n]
+		rows = append(rows, []string{mdCode(n), mdText(f.Text), strings.TrimSpace(mdCites(f.Spans))})
+	}
+	d.table([]string{"Fact", "Value", "Where"}, rows)
+}
+
+// factNames are the names of the facts in order.
+func factNames(inc *incident.Incident) []string {
+	var out []string
+	for n := range inc.Facts {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func (d *document) read(inc *incident.Incident) {
+	d.heading(2, "Read")
+	d.paragraph(upper(readWords(inc)))
+	for _, l := range inc.Limits {
+		d.statement("- ", l)
+	}
+	var rows [][]string
+	for _, a := range inc.Artifacts {
+		if d.full || a.Fate != "read" {
+			size := ""
+			if a.Size >= 0 {
+				size = evidence.Bytes(a.Size)
+			}
+			rows = append(rows, []string{mdCode(a.Path), mdText(a.Kind), size, mdText(a.Fate), mdText(a.Note)})
+		}
+	}
+	if len(rows) > 0 {
+		if len(inc.Limits) > 0 {
+			d.WriteString("\n")
+		}
+		d.table([]string{"Artifact", "Kind", "Size", "Fate", "Note"}, rows)
+	}
+}

@@ -1,0 +1,101 @@
+// Package report renders an incident. It sees nothing but the incident, so that
+// a stored one can be rendered later, by another version, or where the logs are
+// gone. The same incident gives the same bytes.
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// Readers of a report. They decide what comes first and how much is shown.
+const (
+	Engineer  = "engineer"
+	OnCall    = "on-call"
+	Executive = "executive"
+)
+
+// Options fit a report to its reader and to where it goes.
+type Options struct {
+	Width int    // columns of text, 60 to 200; 0 is 100
+	Color bool   // terminal colours; every report is complete without them
+	Full  bool   // all of it; otherwise text has at most 40 lines
+	For   string // engineer, on-call, executive; "" is engineer
+}
+
+// formats lists every report format. Adding one is a row here and a file beside
+// this one.
+var formats = []struct {
+	name, doc string
+	write     func(io.Writer, *incident.Incident, Options) error
+}{
+	{"text", "for a terminal or a pipe", writeText},
+	{"json", "the incident itself, schema " + incident.Schema, writeJSON},
+	{"markdown", "for an issue or a chat", writeMarkdown},
+	{"html", "one self-contained page", writeHTML},
+}
+
+// Formats returns the names of all formats, the default first.
+func Formats() []string {
+	var out []string
+	for _, f := range formats {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+// Write renders inc in the named format. An unknown reader is an engineer.
+func Write(w io.Writer, format string, inc *incident.Incident, o Options) error {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	o.Width = min(max(o.Width, 60), 200)
+	if o.For != OnCall && o.For != Executive {
+		o.For = Engineer
+	}
+	for _, f := range formats {
+		if f.name == format {
+			return f.write(w, inc, o)
+		}
+	}
+	return fmt.Errorf("write report: unknown format %q", format)
+}
+
+func writeJSON(w io.Writer, inc *incident.Incident, _ Options) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(inc); err != nil {
+		return err
+	}
+	_, err := w.Write(visible(b.Bytes()))
+	return err
+}
+
+// visible writes characters that a terminal or an editor would act on or hide
+// (the C1 controls, bidirectional overrides, zero-width and tag characters) as
+// JSON escapes. They stand only inside strings, so the values stay the same.
+func visible(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r < utf8.RuneSelf && r != 0x7f || unicode.IsPrint(r) && r != utf8.RuneError:
+			out = append(out, b[:n]...)
+		case r > 0xffff:
+			r -= 0x10000
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		b = b[n:]
+	}
+	return out
+}

@@ -1,0 +1,480 @@
+package report
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// classWords name a fault's class as people do.
+var classWords = map[string]string{
+	"device_memory": "out of device memory", "host_memory": "out of host memory", "shared_memory": "shared memory full",
+	"nonfinite": "non-finite values", "collective": "a collective failed", "device_fault": "device fault", "cuda_error": "CUDA error",
+	"process_exit": "a process ended", "external_stop": "stopped from outside", "storage": "storage failure", "environment": "environment problem",
+	"data": "bad data", "code": "an error in the code", "hang": "a hang",
+}
+
+func class(c string) string {
+	if w, ok := classWords[c]; ok {
+		return w
+	}
+	if c == "" {
+		return "unknown kind"
+	}
+	return c
+}
+
+// where is a span as people cite it: file:line.
+func where(sp *evidence.Span) string {
+	if sp == nil {
+		return ""
+	}
+	name := sp.Artifact
+	switch {
+	case sp.Line > 0:
+		return name + ":" + strconv.FormatInt(sp.Line, 10)
+	case sp.Row > 0:
+		return fmt.Sprintf("%s row %d", name, sp.Row)
+	case sp.Pointer != "":
+		return name + " " + sp.Pointer
+	case sp.Offset > 0:
+		return fmt.Sprintf("%s byte %d", name, sp.Offset)
+	}
+	return name
+}
+
+// near cites a span by its file's own name, for lines with little room.
+func near(sp *evidence.Span) string {
+	if sp == nil {
+		return ""
+	}
+	short := *sp
+	short.Artifact = path.Base(strings.ReplaceAll(sp.Artifact, "!", "/"))
+	return where(&short)
+}
+
+// who names the process an event is about.
+func who(e *incident.Event) string {
+	var p []string
+	if e.Rank != nil {
+		p = append(p, "rank "+strconv.Itoa(*e.Rank))
+	}
+	if e.Host != nil {
+		p = append(p, "on "+*e.Host)
+	}
+	if e.Device != nil {
+		p = append(p, "GPU "+strconv.Itoa(*e.Device))
+	}
+	return strings.Join(p, ", ")
+}
+
+// A verdict is the incident in five lines: what came first and where, how sure,
+// what to do, how to check, and in what order memory and numbers failed. Each
+// line has variants from the longest to the shortest; the first says it all.
+type verdict struct {
+	First, Sure, Do, Check, Order []string
+}
+
+func verdictOf(inc *incident.Incident) verdict {
+	v := verdict{Order: orderWords(inc.Order)}
+	f := inc.FirstFault
+	if f == nil {
+		v.First = nothingWords(inc)
+		v.Sure = []string{"nothing in what was read points to a failure" + unread(inc)}
+		v.Do, v.Check = []string{"nothing to change"}, []string{"nothing to check"}
+		switch inc.Outcome {
+		case incident.Unclear:
+			v.Do = []string{"name the job's own logs as well: every rank's, and the launcher's"}
+			v.Check = []string{"inquest diagnose FOLDER, with all of them in it"}
+		case incident.Running:
+			v.Do = []string{"wait, or look again later: a job that was killed without words looks the same"}
+			v.Check = []string{"is the process alive? If not, the scheduler's record and the kernel log say who ended it"}
+		}
+		return v
+	}
+	v.First, v.Sure = firstWords(inc), sureWords(inc)
+	r := inc.Remedy
+	switch {
+	case r == nil:
+		v.Do, v.Check = []string{"no change is known for this"}, []string{"run it again with every rank's log kept"}
+	case r.Scope == "measure" && r.Command != "":
+		v.Do, v.Check = []string{r.Change}, []string{r.Command}
+	default:
+		v.Do, v.Check = []string{r.Change}, []string{r.Verify}
+	}
+	return v
+}
+
+// firstWords says who failed of what, at which step and where that stands.
+func firstWords(inc *incident.Incident) []string {
+	f := inc.FirstFault
+	what := class(f.Class)
+	step := ""
+	if f.Step != nil {
+		step = ", step " + strconv.FormatInt(*f.Step, 10)
+	}
+	short := ""
+	if f.Rank != nil {
+		short = "rank " + strconv.Itoa(*f.Rank) + ": "
+	}
+	long := short
+	if w := who(f); w != "" {
+		long = w + ": "
+	}
+	if f.KnownBy == "elimination" {
+		why := " (found by elimination: it left no words of its own)"
+		return []string{long + what + step + why, short + what + step + why, short + what + " (by elimination, no words of its own)"}
+	}
+	paren := func(s string) string {
+		if s == "" {
+			return ""
+		}
+		return " (" + s + ")"
+	}
+	full, base := paren(where(f.Span)), paren(near(f.Span))
+	return []string{
+		long + what + step + full, long + what + step + base, short + what + step + full, short + what + step + base, short + what + base,
+	}
+}
+
+// sureWords says what standing the order and the cause have.
+func sureWords(inc *incident.Incident) []string {
+	first := "what failed first is " + inc.FirstFaultStanding
+	if inc.FirstFaultStanding == incident.Undecidable {
+		first = "what failed first cannot be decided"
+		if n := len(inc.FirstFaultRivals); n > 0 {
+			first += fmt.Sprintf(" (%s)", plural(n, "other candidate"))
+		}
+	}
+	if len(inc.Hypotheses) == 0 {
+		return []string{first + "; no known cause fits"}
+	}
+	h := inc.Hypotheses[0]
+	cause := "; its cause is " + standingWords(h.Standing) + ": "
+	if h.Entry == "undetermined" {
+		return []string{first + "; its cause is open: " + lower(h.Title), first + "; its cause is open"}
+	}
+	return []string{
+		first + cause + lower(h.Title) + " (" + h.Entry + ")", first + cause + h.Entry,
+		"first: " + inc.FirstFaultStanding + "; cause " + standingWords(h.Standing) + ": " + h.Entry,
+		"first: " + inc.FirstFaultStanding + "; cause " + h.Standing + ": " + h.Entry,
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func standingWords(s string) string {
+	switch s {
+	case incident.Established:
+		return "established"
+	case incident.Supported:
+		return "supported, not proved"
+	case incident.Possible:
+		return "open, this being likeliest"
+	case incident.RuledOut:
+		return "ruled out"
+	}
+	return s
+}
+
+// causeWords is the standing of one hypothesis among others.
+func causeWords(s string) string {
+	if s == incident.Possible {
+		return "possible"
+	}
+	return standingWords(s)
+}
+
+func nothingWords(inc *incident.Incident) []string {
+	last, at := "", ""
+	if g := inc.LastGood; g != nil {
+		if g.Loss != nil {
+			last = ", last loss " + number(*g.Loss)
+		}
+		if g.Step != nil {
+			last += fmt.Sprintf(" at step %d", *g.Step)
+		}
+		if g.Span != nil {
+			at = " (" + near(g.Span) + ")"
+		}
+	}
+	s := "no failure found, and no end of the run either"
+	switch inc.Outcome {
+	case incident.FinishedRun:
+		s = "no failure: the run finished"
+	case incident.Running:
+		s = "no failure: the run was still going on"
+	case incident.Interrupted:
+		s = "no failure: the run was interrupted"
+	}
+	return []string{s + last + at, s + last, s}
+}
+
+// number prints a value with up to five significant digits.
+func number(f float64) string { return strconv.FormatFloat(f, 'g', 5, 64) }
+
+func unread(inc *incident.Incident) string {
+	n := 0
+	for _, a := range inc.Artifacts {
+		if a.Fate != "read" {
+			n++
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("; %d of %d artifacts were not read in full", n, len(inc.Artifacts))
+	}
+	return ""
+}
+
+// orderWords relates memory and non-finite values.
+func orderWords(o incident.Order) []string {
+	at := func(e *incident.Event) string {
+		if e == nil || e.Span == nil {
+			return ""
+		}
+		return " (" + near(e.Span) + ")"
+	}
+	launch := ""
+	if !o.SameAttempt {
+		launch = ", in an earlier launch"
+	}
+	mem, nan := "out of device memory", "the non-finite value"
+	switch o.Relation {
+	case incident.OOMFirst:
+		s := mem + "%s came before " + nan + "%s" + launch
+		return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", "")}
+	case incident.NaNFirst:
+		s := nan + "%s came before " + mem + "%s" + launch
+		return []string{fmt.Sprintf(s, at(o.NonfiniteEvent), at(o.MemoryEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", "")}
+	case incident.OOMOnly:
+		return []string{"device memory only: no non-finite training value is in evidence", "device memory only, no non-finite value"}
+	case incident.NaNOnly:
+		return []string{"non-finite values only: no device-memory failure is in evidence", "non-finite values only, no device-memory failure"}
+	case incident.Neither:
+		return []string{"neither a device-memory failure nor a non-finite training value", "neither device memory nor non-finite values"}
+	}
+	s := mem + "%s and " + nan + "%s cannot be ordered"
+	return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + ": " + o.Basis, fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)), fmt.Sprintf(s, "", "")}
+}
+
+func linkWords(o incident.Order) string {
+	switch o.Linked {
+	case incident.LinkYes:
+		return "; linked: " + o.Mechanism
+	case incident.LinkUnknown:
+		return "; nothing in evidence links them"
+	}
+	return ""
+}
+
+func lower(s string) string {
+	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] < 'A' || s[1] > 'Z') {
+		return string(s[0]+'a'-'A') + s[1:]
+	}
+	return s
+}
+
+// ranksWords lists ranks as ranges: 0-3, 5, 7-9.
+func ranksWords(r []int) string {
+	if len(r) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i := 0; i < len(r); {
+		j := i
+		for j+1 < len(r) && r[j+1] == r[j]+1 {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		if j > i {
+			fmt.Fprintf(&b, "%d-%d", r[i], r[j])
+		} else {
+			fmt.Fprint(&b, r[i])
+		}
+		i = j + 1
+	}
+	if len(r) == 1 {
+		return "rank " + b.String()
+	}
+	return "ranks " + b.String()
+}
+
+// citeList lists spans as file:line, each once, at most n; more says whether
+// there were others.
+func citeList(spans []evidence.Span, n int) (out []string, more bool) {
+	seen := map[string]bool{}
+	for i := range spans {
+		s := near(&spans[i])
+		if s == "" || seen[s] {
+			continue
+		}
+		seen[s] = true
+		if len(out) == n {
+			return out, true
+		}
+		out = append(out, s)
+	}
+	return out, false
+}
+
+// cites is citeList as text.
+func cites(spans []evidence.Span, n int) string {
+	out, more := citeList(spans, n)
+	if more {
+		out = append(out, "…")
+	}
+	return strings.Join(out, ", ")
+}
+
+func goodWords(g *incident.LastGood) string {
+	var p []string
+	if g.Step != nil {
+		p = append(p, fmt.Sprintf("step %d", *g.Step))
+	}
+	if g.Loss != nil {
+		p = append(p, "loss "+number(*g.Loss))
+	} else if g.Value != "" {
+		p = append(p, g.Value)
+	}
+	s := strings.Join(p, ", ")
+	if g.Span != nil {
+		s = strings.TrimSpace(s + " (" + near(g.Span) + ")")
+	}
+	return s
+}
+
+// bracketWords say between which logged values a series became non-finite, ""
+// where that is not known.
+func bracketWords(o incident.Order) string {
+	b := o.NonfiniteBracket
+	if b == nil || b.FirstSeen == nil {
+		return ""
+	}
+	s := "first seen at " + goodWords(b.FirstSeen)
+	if b.LastFinite != nil {
+		s = "last finite at " + goodWords(b.LastFinite) + ", " + s
+	}
+	if b.Stride != nil && *b.Stride > 1 {
+		s += fmt.Sprintf("; logged every %d steps, so it began in between", *b.Stride)
+	}
+	switch b.Trust {
+	case "filtered":
+		s += "; this logger replaces non-finite values, so finite ones before it prove nothing"
+	case "omitted":
+		s += "; this logger leaves non-finite values out"
+	case "smoothed":
+		s += "; the values are averages, so it may have begun earlier"
+	}
+	return s
+}
+
+// listed joins what a bounded list shows with a note of what it leaves out.
+func listed(all []string, n int) string {
+	if len(all) > n {
+		all = append(append([]string(nil), all[:n]...), fmt.Sprintf("… %d more", len(all)-n))
+	}
+	return strings.Join(all, ", ")
+}
+
+// readWords counts artifacts by fate and what was passed over.
+func readWords(inc *incident.Incident) string {
+	fates := map[string]int{}
+	for _, a := range inc.Artifacts {
+		fates[a.Fate]++
+	}
+	var parts []string
+	for _, f := range []string{"read", "partly read", "unreadable", "over limit", "not recognised"} {
+		if n := fates[f]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, f))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing."
+	}
+	s := strings.Join(parts, ", ")
+	n, b := int64(0), int64(0)
+	for _, p := range inc.PassedOver {
+		n += p.Count
+		b += p.Bytes
+	}
+	s += " of " + plural(len(inc.Artifacts), "artifact")
+	if n > 0 {
+		s += fmt.Sprintf("; %s of no known kind passed over (%s)", plural(int(n), "file"), evidence.Bytes(b))
+	}
+	return s + "."
+}
+
+// executive is the incident in at most six sentences: what was lost, why, how
+// sure that is, what is to be done, how one will know, what is not known.
+func executive(inc *incident.Incident, v verdict) []string {
+	f := inc.FirstFault
+	if f == nil {
+		return []string{sentence(upper(v.First[0])), sentence(upper(v.Sure[0]))}
+	}
+	lost := "The run failed: " + class(f.Class)
+	if inc.Outcome == incident.Interrupted {
+		lost = "The run was ended early: " + class(f.Class)
+	}
+	if g := inc.LastGood; g != nil && g.Step != nil {
+		lost += fmt.Sprintf("; the last good step on record is %d", *g.Step)
+	}
+	out := []string{lost + "."}
+	sure := "It is not known which failure came first."
+	if inc.FirstFaultStanding != incident.Undecidable {
+		sure = "Which failure came first is " + inc.FirstFaultStanding
+		if len(inc.Hypotheses) > 0 {
+			sure += "; why it happened is " + map[string]string{
+				incident.Established: "established", incident.Supported: "supported by the evidence but not proved",
+			}[inc.Hypotheses[0].Standing]
+			if s := inc.Hypotheses[0].Standing; s != incident.Established && s != incident.Supported {
+				sure += "not yet known"
+			}
+		}
+		sure += "."
+	}
+	if len(inc.Hypotheses) > 0 {
+		if r := inc.Hypotheses[0].Readings["executive"]; r != "" {
+			switch inc.Hypotheses[0].Standing {
+			case incident.Established, incident.Supported:
+			default:
+				r = "The likeliest explanation: " + lower(r)
+			}
+			out = append(out, sentence(r))
+		}
+	}
+	out = append(out, sure, "Next: "+sentence(v.Do[0]), "It is settled when this holds: "+sentence(v.Check[0]))
+	if r := inc.Remedy; r != nil && r.Scope == "measure" {
+		out[len(out)-1] = "This decides it: " + sentence(v.Check[0])
+	}
+	if n := len(inc.Collateral); n > 0 {
+		only := "Everything else in the logs (%s of message) only followed from it."
+		out = append(out, fmt.Sprintf(only, plural(n, "kind")))
+	}
+	return out
+}
+
+func upper(s string) string {
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}
+
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
