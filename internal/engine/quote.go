@@ -62,9 +62,7 @@ func (s *Study) quotes(ctx context.Context, inc *incident.Incident) error {
 		if sp.Quote == "" && sp.Artifact != "" && sp.Length > 0 {
 			byArtifact[sp.Artifact] = append(byArtifact[sp.Artifact], sp)
 		}
-		if len(sp.Quote) > quoteLen {
-			sp.Quote = clean([]byte(sp.Quote))
-		}
+		sp.Quote = quoteOf([]byte(sp.Quote))
 	})
 	around := s.around(inc)
 	for i := range s.Reading.Files {

@@ -161,6 +161,8 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader) result {
 			a.Digest = fmt.Sprintf("sha256:%x", sum.hash.Sum(nil))
 		}
 	}
+	// A reader holds back what may go on (a traceback, a wrapped line).
+	sort.SliceStable(res.source.Events, func(i, j int) bool { return res.source.Events[i].Span.Offset < res.source.Events[j].Span.Offset })
 	mergeOwner(&a.Owner, sink.Owners)
 	a.Fate = "read"
 	for _, d := range sink.Damages {

@@ -220,7 +220,7 @@ func (c *Case) next(src int) evidence.Span {
 }
 
 // leading takes FILE and TIME from the front of words.
-func (c *Case) leading(words []string) (src int, st evidence.Stamp, rest []string, err error) {
+func (c *Case) leading(words []string) (src int, st evidence.Stamp, rest []string) {
 	src = -1
 	for len(words) > 0 {
 		w := words[0]
@@ -236,7 +236,7 @@ func (c *Case) leading(words []string) (src int, st evidence.Stamp, rest []strin
 	if src < 0 {
 		src = c.source(defaultFile)
 	}
-	return src, st, words, nil
+	return src, st, words
 }
 
 var layouts = []struct {
@@ -302,37 +302,34 @@ func (c *Case) file(words []string) error {
 }
 
 func (c *Case) event(words []string) error {
-	src, st, words, err := c.leading(words)
-	if err != nil {
-		return err
-	}
+	src, st, words := c.leading(words)
 	e := evidence.Event{Who: evidence.Nobody(), Stamp: st, Step: evidence.None, Attrs: evidence.Attrs{}}
 	id := ""
 	for len(words) > 0 && strings.Contains(words[0], "=") {
 		k, v, _ := strings.Cut(words[0], "=")
-		n, number := strconv.Atoi(v)
+		n, bad := strconv.Atoi(v) // of the words that are numbers
 		switch k {
 		case "id":
-			id, number = v, nil
+			id, bad = v, nil
 		case "host":
-			e.Who.Host, number = v, nil
+			e.Who.Host, bad = v, nil
 		case "bus":
-			e.Who.BusID, number = v, nil
+			e.Who.BusID, bad = v, nil
 		case "text":
-			e.Text, number = v, nil
+			e.Text, bad = v, nil
 		case "line":
-			e.Line, number = v, nil
+			e.Line, bad = v, nil
 		case "chain":
-			e.Chain, number = v, nil
+			e.Chain, bad = v, nil
 		case "quoted":
-			e.Quoted, number = v == "true", nil
+			e.Quoted, bad = v == "true", nil
 		case "stack":
 			for _, f := range strings.Split(v, ">") {
 				file, fn, _ := strings.Cut(strings.TrimSpace(f), ":")
 				fn, source, _ := strings.Cut(fn, "|")
 				e.Stack = append(e.Stack, evidence.Frame{File: file, Function: fn, Source: source, Line: 1})
 			}
-			number = nil
+			bad = nil
 		case "rank":
 			e.Who.Rank = n
 		case "local":
@@ -346,10 +343,10 @@ func (c *Case) event(words []string) error {
 		case "step":
 			e.Step = int64(n)
 		default:
-			number = fmt.Errorf("unknown word %q before the kind", k)
+			bad = fmt.Errorf("unknown word %q before the kind", k)
 		}
-		if number != nil {
-			return number
+		if bad != nil {
+			return bad
 		}
 		words = words[1:]
 	}
@@ -367,9 +364,11 @@ func (c *Case) event(words []string) error {
 		if !ok || a == nil {
 			return fmt.Errorf("kind %s has no attribute %q", e.Kind, k)
 		}
-		if e.Attrs[k], err = value(a.Type, v); err != nil {
+		x, err := value(a.Type, v)
+		if err != nil {
 			return fmt.Errorf("%s: %w", k, err)
 		}
+		e.Attrs[k] = x
 	}
 	if e.Text == "" {
 		e.Text = strings.Join(words, " ")
@@ -383,13 +382,11 @@ func (c *Case) event(words []string) error {
 }
 
 func (c *Case) points(words []string) error {
-	src, st, words, err := c.leading(words)
-	if err != nil {
-		return err
-	}
+	src, st, words := c.leading(words)
 	k := evidence.SeriesKey{Source: "generic", Artifact: c.Sources[src].Artifact.Path, Rank: evidence.None, Trust: evidence.Raw}
 	for len(words) > 0 && strings.Contains(words[0], "=") {
 		n, v, _ := strings.Cut(words[0], "=")
+		var err error
 		switch n {
 		case "rank":
 			k.Rank, err = strconv.Atoi(v)
@@ -424,6 +421,7 @@ func (c *Case) points(words []string) error {
 	for _, w := range words[1:] {
 		step, v, ok := strings.Cut(w, ":")
 		p := evidence.Point{Step: evidence.None, Stamp: st}
+		var err error
 		if step != "-" {
 			if p.Step, err = strconv.ParseInt(step, 10, 64); err != nil {
 				return err
@@ -440,10 +438,7 @@ func (c *Case) points(words []string) error {
 }
 
 func (c *Case) skip(words []string) error {
-	src, _, words, err := c.leading(words)
-	if err != nil {
-		return err
-	}
+	src, _, words := c.leading(words)
 	for _, w := range words {
 		k, v, _ := strings.Cut(w, "=")
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -463,10 +458,7 @@ func (c *Case) skip(words []string) error {
 }
 
 func (c *Case) fact(words []string) error {
-	src, _, words, err := c.leading(words)
-	if err != nil {
-		return err
-	}
+	src, _, words := c.leading(words)
 	who := evidence.Nobody()
 	sp := c.next(src)
 	for _, w := range words {

@@ -411,6 +411,12 @@ func comparable(a, b evidence.Stamp) bool {
 func (t *Timeline) identify() {
 	byPID := map[string]int{}
 	pidKey := func(host string, pid int) string { return fmt.Sprintf("%s/%d", host, pid) }
+	tie := func(key string, rank int) {
+		if r, ok := byPID[key]; ok && r != rank {
+			rank = evidence.None // two processes: another host, or another launch
+		}
+		byPID[key] = rank
+	}
 	hosts := map[string]bool{}
 	for _, it := range t.Items {
 		o := t.Sources[it.Source].Artifact.Owner
@@ -428,8 +434,8 @@ func (t *Timeline) identify() {
 			hosts[w.Host] = true
 		}
 		if w.PID != evidence.None && w.Rank != evidence.None {
-			byPID[pidKey(w.Host, w.PID)] = w.Rank
-			byPID[pidKey("", w.PID)] = w.Rank
+			tie(pidKey(w.Host, w.PID), w.Rank)
+			tie(pidKey("", w.PID), w.Rank)
 		}
 	}
 	for h := range hosts {

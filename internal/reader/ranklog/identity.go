@@ -211,7 +211,7 @@ type member struct {
 func (s *session) communicator(m *message, f []string) {
 	k := procKey{m.who.Host, m.who.PID}
 	size, _ := decimal(f[2], 0)
-	if len(s.comms) >= 1<<14 || size <= max(1, s.comms[k].size) {
+	if len(s.comms) >= maxWriters || size <= max(1, s.comms[k].size) {
 		return
 	}
 	who := m.who
@@ -262,7 +262,7 @@ func (s *session) mapRank(e *evidence.Event) {
 	if v, ok := e.Attrs["rank"]; ok {
 		rank = int(v.I)
 	}
-	if rank == evidence.None || len(s.pids) >= 1<<16 {
+	if rank == evidence.None || len(s.pids) >= maxWriters {
 		return
 	}
 	if e.Who.PID != evidence.None {

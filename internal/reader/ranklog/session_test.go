@@ -70,6 +70,8 @@ func TestEvents(t *testing.T) {
 			"launch@1; launch@4 launch=1"},
 		{"data preparation is no run", "***** Running training *****\nMap: 100%|####| 90/90 [00:01<00:00, 80.1it/s]\n***** Running training *****\n",
 			"launch@1; launch@3"},
+		{"a traceback belongs to the launch before", "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"a.py\", line 1, in f\n[rank3]:     f()\n[rank3]: ValueError: a\nstep 5 loss 2.5\n$ python fit.py\nstep 1 loss 2.5\n",
+			"exception@4 rank=3; launch@6 launch=1"},
 		{"assignments start no run", "+ CUDA_HOME=/opt/cuda\n+ python -c 'print(1)'\n+ CUDA_VISIBLE_DEVICES=0 python fit.py\n",
 			"launch@3"},
 		{"the pid tells the rank", "h1:50:60 [1] NCCL INFO comm 0x1 rank 5 nranks 8 cudaDev 1 busId 3000 - Init COMPLETE\n[Sending]\nh1:50:61 [1] x.cc:1 NCCL WARN [Errno 28] No space left on device\n",
@@ -78,6 +80,19 @@ func TestEvents(t *testing.T) {
 		if got := brief(read(t, c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+// A terminal of 80 columns cut the lines of this traceback.
+func TestWrappedFrames(t *testing.T) {
+	c := read(t, "Traceback (most recent call last):\n"+
+		"  File \"/opt/env/lib/python3.11/site-packages/torch/nn/modules/activation/__init__.p\n"+
+		"y\", line 7, in call\n"+
+		"    return self.a_function_with_a_long_name(first_argument, second_argument, third_ar\n"+
+		"gument)\n"+
+		"ValueError: no\n")
+	if len(c.Events) != 1 || len(c.Events[0].Stack) != 1 || c.Events[0].Stack[0].File != "/opt/env/lib/python3.11/site-packages/torch/nn/modules/activation/__init__.py" {
+		t.Errorf("%s", readertest.Dump(c))
 	}
 }
 

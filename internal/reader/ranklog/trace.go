@@ -19,6 +19,7 @@ const (
 	keepLast      = 56 // and from the inner end
 	maxForeign    = 8  // lines of somebody else in between, where lines name no writer
 	maxMessage    = 2 << 10
+	terminalWidth = 78 // a line this wide may go on in the next one
 )
 
 // A traceStyle is one way of printing a stack.
@@ -67,6 +68,7 @@ type trace struct {
 	frames []evidence.Frame
 	source bool
 	last   string // previous line, to collapse lines that several ranks wrote in step
+	wide   bool   // it may have been cut by a terminal
 
 	stamp   evidence.Stamp // of the line that opened or announced it
 	rank    int            // rank and host that this line names
@@ -331,7 +333,8 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 	if text == t.last && t.style != styleIPython {
 		return roleCode
 	}
-	defer func() { t.last = text }()
+	last, wide := t.last, t.wide
+	t.last, t.wide = text, len(m.raw) >= terminalWidth
 	if f := fileLine.FindStringSubmatch(text); f != nil {
 		t.push(f[1], f[2], f[3])
 		t.source, t.alien = true, 0
@@ -372,15 +375,22 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 		}
 		return roleCode
 	}
-	if f := excLine.FindStringSubmatch(body); f != nil && t.plausible(f) && m.level == 0 && (!m.met || strings.Contains(f[1], "Error")) {
+	if f := excLine.FindStringSubmatch(body); f != nil && t.plausible(f, last) && m.level == 0 && (!m.met || strings.Contains(f[1], "Error")) {
 		t.typ, t.text = f[1], f[2]
 		return roleHeader
 	}
 	if cut := afterBar(body); cut > 0 {
-		if f := excLine.FindStringSubmatch(body[cut:]); f != nil && t.plausible(f) {
+		if f := excLine.FindStringSubmatch(body[cut:]); f != nil && t.plausible(f, last) {
 			t.typ, t.text = f[1], f[2]
 			return roleHeader
 		}
+	}
+	if wide { // a terminal cut the line above
+		if f := fileLine.FindStringSubmatch(last + body); f != nil {
+			t.push(f[1], f[2], f[3])
+			t.source = true
+		}
+		return roleCode
 	}
 	// Somebody else's line between ours: bars, logs, other ranks.
 	if t.alien++; t.alien > maxForeign || !(isBar(body) || m.level != 0 || m.stamp.Known() || m.met || m.text != m.full) {
@@ -391,12 +401,12 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 
 // plausible reports whether a line that looks like "name: text" can be the
 // exception of this traceback. Names without a message must look like one.
-func (t *trace) plausible(f []string) bool {
+func (t *trace) plausible(f []string, above string) bool {
 	usual := false
 	for _, part := range []string{"Error", "Exception", "Exit", "Interrupt", "Warning", "Timeout", "Stop", "Failure", "Group", "error"} {
 		usual = usual || strings.Contains(f[1], part)
 	}
-	if !usual && (t.last == "" || t.last[0] != ' ' && t.style == stylePython) {
+	if !usual && (above == "" || above[0] != ' ' && t.style == stylePython) {
 		return false // only right below the frames
 	}
 	if len(t.frames) == 0 && t.style == stylePython && !strings.Contains(f[1], "Error") && !strings.Contains(f[1], "Exception") {
@@ -431,7 +441,7 @@ func (t *trace) rich(s *session, m *message, text, trimmed string) traceRole {
 		}
 		return roleCode
 	}
-	if f := excLine.FindStringSubmatch(text); f != nil && t.plausible(f) {
+	if f := excLine.FindStringSubmatch(text); f != nil && t.plausible(f, "") {
 		t.typ, t.text = f[1], f[2]
 		return roleHeader
 	}

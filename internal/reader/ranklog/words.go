@@ -186,7 +186,7 @@ const maxCands = 8
 // extend adds a line to every candidate, both ways. A line as wide as a
 // terminal was more likely cut inside a word.
 func (j *join) extend(text string) {
-	cut := len(j.m.raw) >= 78 && !strings.Contains(j.m.text, asyncLead)
+	cut := len(j.m.raw) >= terminalWidth && !strings.Contains(j.m.text, asyncLead)
 	var next []string
 	for _, c := range j.cands {
 		if len(c)+len(text) > 16<<10 {
