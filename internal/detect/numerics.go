@@ -20,32 +20,7 @@ const (
 // nonfinite describes the first non-finite value: where it showed, what came
 // before it, and whether it stayed.
 func nonfinite(in Input, f evidence.Known) {
-	run, longest := int64(0), int64(0)
-	var from evidence.Span
-	var overflow []evidence.Span
-	lastOffset := int64(-1)
-	for _, e := range in.Events {
-		switch e.Kind {
-		case evidence.ScaleOverflow:
-			if run == 0 {
-				from = e.Span
-			}
-			run++
-			if run > longest {
-				longest = run
-				overflow = []evidence.Span{from, e.Span}
-			}
-			lastOffset = e.Span.Offset
-		case evidence.ScaleFloor:
-			f.Set("nan.scale_floor", evidence.BoolOf(true), e.Span)
-		}
-		if run > 0 && e.Span.Offset > lastOffset && pointsBetween(in, e.Span.Artifact, lastOffset, e.Span.Offset) > 3 {
-			run = 0
-		}
-	}
-	if longest > 0 {
-		f.Set("nan.overflows", evidence.IntOf(longest), overflow...)
-	}
+	overflows(in, f)
 	e := in.NaN
 	if e == nil {
 		return
@@ -74,10 +49,7 @@ func nonfinite(in Input, f evidence.Known) {
 			}
 		}
 		spike(f, "nan.loss_spiked", "nan.loss_ratio", before, loss, lossSpike)
-		if loss.Bad > 0 {
-			f.Set("nan.isolated", evidence.BoolOf(loss.FiniteAfterBad && loss.BadRun == 0 && loss.LongestBadRun <= 3), pointSpan(loss, loss.FirstBad))
-			f.Set("nan.persistent", evidence.BoolOf(!loss.FiniteAfterBad && (loss.Bad >= 2 || loss.BadRun == loss.Bad)), pointSpan(loss, loss.FirstBad), pointSpan(loss, loss.Last))
-		}
+		lasting(f, loss)
 		if metric == "grad_norm" && loss.Key.Trust == evidence.Raw {
 			first := loss.Bad > 0 && loss.FirstBad.Offset <= e.Span.Offset
 			f.Set("nan.grad_first", evidence.BoolOf(!first), e.Span)
@@ -86,9 +58,8 @@ func nonfinite(in Input, f evidence.Known) {
 	if grad := seriesAt(in, e, "grad_norm"); grad != nil {
 		before := finiteBefore(grad, e.Span.Offset, e.Span.Artifact)
 		spike(f, "nan.grad_spiked", "", before, grad, gradSpike)
-		if _, ok := f["nan.persistent"]; !ok && grad.Bad > 0 {
-			f.Set("nan.persistent", evidence.BoolOf(!grad.FiniteAfterBad && grad.Bad >= 2), pointSpan(grad, grad.FirstBad), pointSpan(grad, grad.Last))
-			f.Set("nan.isolated", evidence.BoolOf(grad.FiniteAfterBad && grad.BadRun == 0 && grad.LongestBadRun <= 3), pointSpan(grad, grad.FirstBad))
+		if loss := seriesAt(in, e, "loss"); loss == nil || loss.Bad == 0 {
+			lasting(f, grad)
 		}
 	}
 	in.each(evidence.NumericWarning, func(x *evidence.Event) {
@@ -126,6 +97,53 @@ func nonfinite(in Input, f evidence.Known) {
 	if in.World > 1 && e.Kind == evidence.NonfiniteNamed && e.Who.Rank != evidence.None {
 		f.Set("nan.one_rank", evidence.BoolOf(len(ranks) == 1), e.Span)
 	}
+}
+
+// lasting says whether the values stayed non-finite. A single one at the very
+// end of the log may be either.
+func lasting(f evidence.Known, s *evidence.Series) {
+	if s.Bad == 0 || s.Bad == 1 && s.BadRun == 1 {
+		return
+	}
+	first := pointSpan(s, s.FirstBad)
+	f.Set("nan.isolated", evidence.BoolOf(s.FiniteAfterBad && s.BadRun == 0 && s.LongestBadRun <= 3), first)
+	f.Set("nan.persistent", evidence.BoolOf(!s.FiniteAfterBad), first, pointSpan(s, s.Last))
+}
+
+// overflows counts the longest run of loss-scale overflows of one process with
+// fewer than three training lines between neighbours: a scaler that searches for
+// its scale skips one step now and then.
+func overflows(in Input, f evidence.Known) {
+	type process struct {
+		artifact     string
+		launch, rank int
+	}
+	type run struct {
+		n           int64
+		first, last evidence.Span
+	}
+	runs := map[process]run{}
+	longest := int64(0)
+	in.each(evidence.ScaleOverflow, func(e *evidence.Event) {
+		p := process{e.Span.Artifact, e.Who.Launch, e.Who.Rank}
+		r := runs[p]
+		if r.n > 0 && pointsBetween(in, p.artifact, r.last.Offset, e.Span.Offset) >= 3 {
+			r = run{}
+		}
+		if r.n == 0 {
+			r.first = e.Span
+		}
+		r.n++
+		r.last = e.Span
+		runs[p] = r
+		if r.n > longest {
+			longest = r.n
+			f.Set("nan.overflows", evidence.IntOf(longest), r.first, r.last)
+		}
+	})
+	in.each(evidence.ScaleFloor, func(e *evidence.Event) {
+		f.Set("nan.scale_floor", evidence.BoolOf(true), e.Span)
+	})
 }
 
 // seriesAt finds the training series of name that e belongs to: same artifact

@@ -89,20 +89,13 @@ func deviceMemory(in Input, f evidence.Known) {
 		}
 	}
 	ranks := map[int]bool{}
-	var spans []evidence.Span
-	recovered := int64(0)
+	var spans, caught []evidence.Span
 	for _, x := range in.Events {
-		if x.Quoted || !memoryKind(x.Kind) {
-			if x.Kind == evidence.OOMRecovered {
-				recovered++
-			}
-			continue
-		}
-		if in.Recovered(x) {
-			recovered++
-			continue
-		}
-		if !ranks[x.Who.Rank] {
+		switch {
+		case x.Quoted:
+		case memoryKind(x.Kind) && in.Recovered(x), x.Kind == evidence.OOMRecovered && !sameCatch(caught, x.Span):
+			caught = append(caught, x.Span)
+		case memoryKind(x.Kind) && !in.Recovered(x) && !ranks[x.Who.Rank]:
 			ranks[x.Who.Rank] = true
 			spans = append(spans, x.Span)
 		}
@@ -113,13 +106,39 @@ func deviceMemory(in Input, f evidence.Known) {
 			f.Set("oom.all_ranks", evidence.BoolOf(len(ranks) >= in.World), spans...)
 		}
 	}
-	f.Set("oom.recovered_before", evidence.IntOf(recovered))
-	if recovered > 1 {
-		f.Set("oom.retry_same_failure", evidence.BoolOf(true), e.Span)
+	f.Set("oom.recovered_before", evidence.IntOf(int64(len(caught))), clip(caught)...)
+	if sp := again(in, caught, e); sp != nil {
+		f.Set("oom.retry_same_failure", evidence.BoolOf(true), sp...)
 	}
 	if l, ok := f["batch.length"]; ok && okReq && l.Value.I > 0 {
 		exactTensor(f, requested, l)
 	}
+}
+
+// sameCatch reports whether a handler's line at sp speaks of a failure that is
+// already counted: one within three lines.
+func sameCatch(caught []evidence.Span, sp evidence.Span) bool {
+	for _, c := range caught {
+		if d := sp.Line - c.Line; c.Artifact == sp.Artifact && d >= -3 && d <= 3 {
+			return true
+		}
+	}
+	return false
+}
+
+// again finds a caught failure after which memory ran out once more, or ended
+// the run at e, before three training lines had been logged.
+func again(in Input, caught []evidence.Span, e *evidence.Event) []evidence.Span {
+	for i, c := range caught {
+		next := e.Span
+		if i+1 < len(caught) {
+			next = caught[i+1]
+		}
+		if next.Artifact == c.Artifact && next.Line > c.Line+3 && pointsBetween(in, c.Artifact, c.Offset, next.Offset) < 3 {
+			return []evidence.Span{c, next}
+		}
+	}
+	return nil
 }
 
 // exactTensor checks whether the request is an attention score tensor of the
@@ -189,10 +208,14 @@ func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
 	if seen {
 		return n, []evidence.Span{last}, true
 	}
-	for _, x := range in.Events {
-		if x.Kind == evidence.PhaseMark && x.Attrs.Str("phase") == "train" {
-			return 0, []evidence.Span{x.Span}, true
-		}
+	// A bar or banner alone: the counter beside the failure, or the start of
+	// training with nothing logged since. The latter says no more than that the
+	// first logged step had not come; a run that logs rarely may be past it.
+	if e.Step == 0 {
+		return 0, []evidence.Span{e.Span}, true
+	}
+	if e.Step > 0 {
+		return e.Step, []evidence.Span{e.Span}, true
 	}
 	return 0, nil, false
 }

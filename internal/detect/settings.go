@@ -65,7 +65,7 @@ func settings(in Input, f evidence.Known) {
 		f.Set("run.frameworks", evidence.TextOf(strings.Join(all, " ")), clip(spans)...)
 		f.Set("run.stack", evidence.TextOf(all[0]), clip(spans)...)
 	}
-	if in.World > 0 {
+	if in.World > 1 {
 		if _, ok := f["run.world"]; !ok {
 			f.Set("run.world", evidence.IntOf(int64(in.World)))
 		}

@@ -367,7 +367,7 @@ func (c *Case) isolated(it *timeline.Item) bool {
 // candidates are the events that can have started the failure.
 func (c *Case) candidates() []*timeline.Item {
 	var out, machine []*timeline.Item
-	jobFault := false
+	jobFault, killReported := false, false
 	for _, it := range c.Attempt.Items {
 		r := role(it)
 		if r != evidence.RoleFault && r != evidence.RoleStop || c.recovered[it] || it.Quoted || c.afterFinish(it) {
@@ -384,14 +384,28 @@ func (c *Case) candidates() []*timeline.Item {
 			continue
 		}
 		out = append(out, it)
+		killReported = killReported || it.Kind == evidence.HostOOMSched || it.Kind == evidence.HostOOMRay
 		switch classOf(it) {
 		case evidence.DeviceFault, evidence.CUDAError, evidence.Collective, evidence.ProcessExit:
 		default:
 			jobFault = jobFault || r == evidence.RoleFault
 		}
 	}
+	// One line can tell of one failure in two ways (a norm that is not finite and
+	// a loss that is left out): the first way counts.
+	out = slices.DeleteFunc(out, func(it *timeline.Item) bool {
+		for _, x := range out {
+			if x == it {
+				return false
+			}
+			if x.Source == it.Source && x.Span.Line == it.Span.Line && classOf(x) == classOf(it) {
+				return true
+			}
+		}
+		return false
+	})
 	for _, it := range machine {
-		if c.tied(it) || !jobFault {
+		if c.tied(it) || !jobFault || it.Kind == evidence.HostOOMKill && killReported {
 			out = append(out, it)
 		}
 	}

@@ -20,6 +20,7 @@ type rule struct {
 	to     []evidence.Kind
 	same   bool                               // only on the same rank (an unstated rank fits any)
 	any    bool                               // whatever the order: the two tell of one thing
+	later  []evidence.Kind                    // of these kinds, only what is not known to come before
 	within time.Duration                      // not later than this, where both have times; 0 no bound
 	unless func(from, to *timeline.Item) bool // exception to the rule
 }
@@ -31,7 +32,7 @@ var rules = []rule{
 	{name: "hardware-fault-breaks-context", text: "a device fault breaks every CUDA call of the process on that device",
 		from: []evidence.Kind{evidence.Xid, evidence.ECCError, evidence.DeviceLost, evidence.LinkError},
 		to:   []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.NativeCrash, evidence.ECCError, evidence.DeviceLost, evidence.LinkError, evidence.Exception, evidence.DeviceConfig},
-		same: true, any: true, unless: func(from, to *timeline.Item) bool {
+		same: true, any: true, later: []evidence.Kind{evidence.Exception, evidence.NativeCrash}, unless: func(from, to *timeline.Item) bool {
 			return from.Kind == to.Kind || from.Kind == evidence.Xid && from.Attrs.Str("severity") == "application" || from.Kind != evidence.Xid && to.Kind != evidence.CUDAFault && to.Kind != evidence.LibraryFailed
 		}},
 	{name: "application-xid", text: "the driver's words for the fault that the process itself reports",
@@ -40,7 +41,14 @@ var rules = []rule{
 	{name: "host-oom-kills", text: "the kill for host memory ends the process",
 		from: []evidence.Kind{evidence.HostOOMKill, evidence.HostOOMSched, evidence.HostOOMRay},
 		to:   []evidence.Kind{evidence.WorkerKilled, evidence.NativeCrash, evidence.HostOOMSched, evidence.HostOOMRay, evidence.Exception, evidence.SignalReceived, evidence.StoreError}, any: true,
-		unless: func(from, to *timeline.Item) bool { return from.Kind == to.Kind || rankOfKill(from) > rankOfKill(to) }},
+		unless: func(from, to *timeline.Item) bool {
+			if from.Kind == to.Kind || rankOfKill(from) > rankOfKill(to) {
+				return true
+			}
+			// An exception elsewhere, or well before the kill, is another matter.
+			d, timed := timeline.Gap(to, from)
+			return to.Kind == evidence.Exception && (timed && d > 2*time.Minute || from.Who.Rank != to.Who.Rank && from.Who.Rank != evidence.None && to.Who.Rank != evidence.None)
+		}},
 	{name: "assert-poisons-context", text: "after a device-side assertion every later CUDA call of the process fails",
 		from: []evidence.Kind{evidence.CUDAAssert}, to: []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.Exception, evidence.NativeCrash, evidence.CUDAAssert}, same: true},
 	{name: "fault-poisons-context", text: "after a kernel fault every later CUDA call of the process fails",
@@ -50,7 +58,7 @@ var rules = []rule{
 	{name: "no-space-fails-write", text: "a full disk or quota fails the write",
 		from: []evidence.Kind{evidence.DiskFull, evidence.DiskQuota}, to: []evidence.Kind{evidence.WriteFailed, evidence.CheckpointBad, evidence.Exception}, same: true},
 	{name: "stop-ends-job", text: "who is told to stop goes through its own teardown",
-		from: []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}, to: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted, evidence.TimeLimit, evidence.Preempted, evidence.Exception, evidence.NativeCrash}, any: true, within: 10 * time.Minute,
+		from: []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}, to: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted, evidence.TimeLimit, evidence.Preempted, evidence.Exception, evidence.NativeCrash}, any: true, later: []evidence.Kind{evidence.Exception, evidence.NativeCrash}, within: 10 * time.Minute,
 		unless: func(from, to *timeline.Item) bool { return from.Kind == to.Kind }},
 	{name: "signal-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted}, to: []evidence.Kind{evidence.Exception, evidence.Interrupted, evidence.NativeCrash, evidence.CUDAFault, evidence.SignalReceived}, within: 2 * time.Minute},
@@ -83,8 +91,8 @@ func (c *Case) explains(a, b *timeline.Item) *rule {
 		if r.unless != nil && r.unless(a, b) {
 			continue
 		}
-		if !r.any {
-			if rel, _ := c.Timeline.Compare(a, b); rel != timeline.Before {
+		if !r.any || slices.Contains(r.later, b.Kind) {
+			if rel, _ := c.Timeline.Compare(a, b); rel == timeline.After || rel != timeline.Before && !r.any {
 				continue
 			}
 		}

@@ -330,10 +330,10 @@ func (s *Study) contributing(inc *incident.Incident) {
 		add(n.Text, n.Spans...)
 	}
 	if n := k["memory.retries"].Value.I; n > 0 {
-		add(fmt.Sprintf("The allocator reported pressure %d times: it ran near its limit.", n), k["memory.retries"].Spans...)
+		add(fmt.Sprintf("The allocator reported pressure %s: it ran near its limit.", times(n)), k["memory.retries"].Spans...)
 	}
 	if n := k["oom.recovered_before"].Value.I; n > 0 && c.Lead != nil {
-		add(fmt.Sprintf("Out of memory was caught and survived %d times in this attempt.", n))
+		add(fmt.Sprintf("Out of memory was caught and survived %s in this attempt.", times(n)), k["oom.recovered_before"].Spans...)
 	}
 	if k.True("nan.hidden") {
 		add("The framework replaced or left out non-finite values in what it printed; the curve in a tracker cannot show where they began.", k["nan.hidden"].Spans...)
@@ -341,6 +341,13 @@ func (s *Study) contributing(inc *incident.Incident) {
 	if s.Main != s.Ended {
 		add(fmt.Sprintf("A later launch (attempt %s) is in the same input and shows no failure; the verdict is about attempt %s.", s.Timeline.Attempts[s.Ended].ID, s.Timeline.Attempts[s.Main].ID))
 	}
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // limits states what was not read, and what that means.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,6 +64,9 @@ func copyClean(v reflect.Value) reflect.Value {
 	return out
 }
 
+// escapes are whole terminal sequences: CSI, OSC and the two-byte ones.
+var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
+
 // clean keeps what can be seen: letters, marks, digits, punctuation, symbols,
 // blanks and line ends. Control characters, escapes, bidirectional overrides,
 // invisible format characters and private code points are dropped; bytes that are
@@ -96,7 +100,7 @@ func clean(s string) string {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(s, "?"))
+	}, escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), ""))
 }
 
 // oneLine is s cleaned and on a single line.

@@ -107,6 +107,7 @@ type view struct {
 	Script   template.JS
 	JSON     template.JS
 
+	w       *words
 	proofAt map[string]string // where -> id of the proof
 }
 
@@ -141,10 +142,11 @@ func (v *view) drawn(id string) bool {
 }
 
 func newView(inc *incident.Incident, o Options) *view {
-	words := verdictOf(inc)
-	v := &view{Incident: inc, For: o.For, Title: title(inc), proofAt: map[string]string{}}
+	w := newWords(inc)
+	words := w.verdictOf()
+	v := &view{Incident: inc, w: w, For: o.For, Title: w.title(), proofAt: map[string]string{}}
 	v.Verdict = []labelled{{"First", words.First[0]}, {"Sure", words.Sure[0]}, {"Do", words.Do[0]}, {"Check", words.Check[0]}, {"Order", words.Order[0]}}
-	v.Summary = executive(inc, words)
+	v.Summary = w.executive(words)
 	v.Badges = badges(inc)
 	v.prove()
 	v.Timeline = timelineOf(v)
@@ -167,7 +169,7 @@ func badges(inc *incident.Incident) []badge {
 			out = append(out, badge{"cause", standingWords(s), standingTones[s]})
 		}
 	}
-	out = append(out, badge{"status", inc.Status, map[string]string{"confirmed": "good", "regressed": "bad", "unresolved": "bad"}[inc.Status]})
+	out = append(out, badge{"incident", inc.Status, map[string]string{"confirmed": "good", "regressed": "bad", "unresolved": "bad"}[inc.Status]})
 	n := 0
 	for _, a := range inc.Artifacts {
 		if a.Fate != "read" {
@@ -233,7 +235,7 @@ func (v *view) prove() {
 	event("Memory failure", "rival", v.Order.MemoryEvent)
 	event("Non-finite value", "rival", v.Order.NonfiniteEvent)
 	if g := v.LastGood; g != nil {
-		put("Last good: "+goodWords(g), "good", g.Span, "", timeWords(g.Time))
+		put("Last good: "+v.w.goodWords(g), "good", g.Span, "", timeWords(g.Time))
 	}
 	if f := v.FirstFault; f != nil {
 		for _, e := range f.Eliminated {
@@ -274,10 +276,10 @@ func timeWords(t *incident.Time) string {
 // funcs are the words that the templates use.
 func (v *view) funcs() template.FuncMap {
 	return template.FuncMap{
-		"cites": v.cites, "cause": causeWords, "kind": kindWords, "class": class, "where": where, "near": near, "who": func(e incident.Event) string { return who(&e) },
-		"ranks": ranksWords, "bytes": evidence.Bytes, "good": goodWords, "bracket": bracketWords, "time": timeWords, "upper": upper, "sentence": sentence,
+		"cites": v.cites, "cause": causeWords, "kind": kindWords, "class": class, "where": where, "near": v.w.near, "who": func(e incident.Event) string { return who(&e) },
+		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper, "sentence": sentence,
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
-		"attempt": attemptWords, "read": readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut, "mark": checkMark,
+		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut, "mark": checkMark,
 		"tone": func(s string) string { return standingTones[s] }, "missing": missingWords, "join": func(s []string) string { return listed(s, 4) },
 		"deref": func(p any) string { return deref(p) }, "href": func(sp *evidence.Span) string { return v.href(sp) }, "plural": plural,
 	}
@@ -333,7 +335,7 @@ func (v *view) cites(spans []evidence.Span) []cite {
 			out = append(out, cite{Text: "… more in the incident"})
 			break
 		}
-		c := cite{Text: near(sp), Href: v.href(sp), Quote: oneLine(sp.Quote), Detail: w}
+		c := cite{Text: v.w.near(sp), Href: v.href(sp), Quote: oneLine(sp.Quote), Detail: w}
 		if sp.Kind == "text" {
 			c.Detail += fmt.Sprintf(", bytes %d to %d", sp.Offset, sp.Offset+sp.Length)
 		}

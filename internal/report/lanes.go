@@ -17,6 +17,10 @@ const maxLanes = 64
 // per cent, so that the drawing fits any width and its words keep their size.
 const laneHeight = 24
 
+// tickGap is the least distance between two ticks, in per cent: their labels
+// must not meet on a telephone.
+const tickGap = 14
+
 // A lanes drawing is the timeline: one lane per rank, what happened on it as
 // marks.
 type lanes struct {
@@ -85,7 +89,7 @@ func timelineOf(v *view) *lanes {
 	}
 	f := v.FirstFault
 	if g := v.LastGood; g != nil {
-		all = append(all, &happening{ranks: ranksOf(f), time: g.Time, step: g.Step, shape: "good", what: "last good value, " + goodWords(g), href: v.href(g.Span)})
+		all = append(all, &happening{ranks: ranksOf(f), time: g.Time, step: g.Step, shape: "good", what: "last good value, " + v.w.goodWords(g), href: v.href(g.Span)})
 	}
 	what := class(f.Class)
 	if f.KnownBy == "elimination" {
@@ -166,12 +170,17 @@ func (l *lanes) place(all []*happening) {
 			h.x = []float64{1, x(0), 98}[h.stage]
 		}
 	}
-	for _, s := range []float64{-86400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 86400} {
-		if p := x(s); p >= 3 && p <= 97 {
-			l.Ticks = append(l.Ticks, tick{X: percent(p), Label: duration(s)})
+	l.Ticks = []tick{{X: percent(x(0)), Label: "0"}}
+	for _, sign := range []float64{-1, 1} {
+		last := x(0)
+		for _, s := range []float64{1, 10, 60, 600, 3600, 86400} {
+			if p := x(sign * s); p >= 3 && p <= 97 && math.Abs(p-last) >= tickGap {
+				l.Ticks = append(l.Ticks, tick{X: percent(p), Label: duration(sign * s)})
+				last = p
+			}
 		}
 	}
-	l.Note = "By time from the first fault, on a logarithmic scale."
+	l.Note = "By time, on a logarithmic scale; 0 is the first fault."
 	if untimed > 0 {
 		l.Note += fmt.Sprintf(" %s without a comparable time: before, at or after it by order only.", upper(plural(untimed, "mark")))
 	}
@@ -188,8 +197,6 @@ func squash(s float64) float64 {
 func duration(s float64) string {
 	sign := "+"
 	switch {
-	case s == 0:
-		return "first fault"
 	case s < 0:
 		sign, s = "−", -s
 	}

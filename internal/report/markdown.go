@@ -20,6 +20,7 @@ const (
 
 // A document collects markdown.
 type document struct {
+	*words
 	strings.Builder
 	full bool
 }
@@ -33,30 +34,34 @@ var mdSections = map[string][]func(*document, *incident.Incident){
 
 func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 	inc = cleaned(inc)
-	d := &document{full: o.Full}
-	v := verdictOf(inc)
-	d.heading(1, title(inc))
+	d := &document{words: newWords(inc), full: o.Full}
+	v := d.verdictOf()
+	d.heading(1, d.title())
 	for _, l := range []labelled{{"First", v.First[0]}, {"Sure", v.Sure[0]}, {"Do", v.Do[0]}, {"Check", v.Check[0]}, {"Order", v.Order[0]}} {
 		d.item("- ", "**"+l.Label+":** ", l.Text)
 	}
 	for _, section := range mdSections[o.For] {
 		section(d, inc)
 	}
-	fmt.Fprintf(d, "\n---\n%s %s, incident %s, %s\n", mdText(inc.Tool.Name), mdText(inc.Tool.Version), mdCode(inc.ID), mdCode(inc.Schema))
+	if !strings.HasSuffix(d.String(), "\n\n") {
+		d.WriteString("\n")
+	}
+	fmt.Fprintf(d, "---\n%s %s, incident %s, %s\n", mdText(inc.Tool.Name), mdText(inc.Tool.Version), mdCode(inc.ID), mdCode(inc.Schema))
 	_, err := io.WriteString(w, d.String())
 	return err
 }
 
 // title names the incident in a few words.
-func title(inc *incident.Incident) string {
-	if f := inc.FirstFault; f != nil {
+func (w *words) title() string {
+	if f := w.inc.FirstFault; f != nil {
 		s := upper(class(f.Class))
 		if f.Rank != nil {
 			s += fmt.Sprintf(" on rank %d", *f.Rank)
 		}
 		return s
 	}
-	return upper(nothingWords(inc)[len(nothingWords(inc))-1])
+	n := w.nothingWords()
+	return upper(n[len(n)-1])
 }
 
 // special are the characters that markdown, or the hosts that render it, may act
@@ -128,21 +133,21 @@ func longestRun(s string, c rune) int {
 }
 
 // fence writes lines as a fenced block that they cannot close.
-func (d *document) fence(indent, language string, lines []string) {
+func (d *document) fence(language string, lines []string) {
 	n := 3
 	for _, l := range lines {
 		n = max(n, longestRun(l, '`')+1)
 	}
-	f := indent + strings.Repeat("`", n)
+	f := strings.Repeat("`", n)
 	fmt.Fprintf(d, "%s%s\n", f, language)
 	for _, l := range lines {
-		fmt.Fprintf(d, "%s%s\n", indent, strings.TrimRight(oneLine(l), " "))
+		fmt.Fprintf(d, "%s\n", strings.TrimRight(oneLine(l), " "))
 	}
 	fmt.Fprintf(d, "%s\n", f)
 }
 
 func (d *document) heading(level int, text string) {
-	if d.Len() > 0 {
+	if d.Len() > 0 && !strings.HasSuffix(d.String(), "\n\n") {
 		d.WriteString("\n")
 	}
 	fmt.Fprintf(d, "%s %s\n\n", strings.Repeat("#", level), mdText(text))
@@ -182,12 +187,12 @@ func (d *document) table(header []string, rows [][]string) {
 }
 
 func (d *document) statement(mark string, s incident.Statement) {
-	fmt.Fprintf(d, "%s%s%s\n", mark, mdText(s.Text), mdCites(s.Spans))
+	fmt.Fprintf(d, "%s%s%s\n", mark, mdText(s.Text), d.mdCites(s.Spans))
 }
 
 // mdCites are the places that prove a statement, in code spans.
-func mdCites(spans []evidence.Span) string {
-	places, more := citeList(spans, 3)
+func (w *words) mdCites(spans []evidence.Span) string {
+	places, more := w.citeList(spans, 3)
 	for i, p := range places {
 		places[i] = mdCode(p)
 	}
@@ -202,7 +207,7 @@ func mdCites(spans []evidence.Span) string {
 
 func (d *document) summary(inc *incident.Incident) {
 	d.heading(2, "Summary")
-	for _, s := range executive(inc, verdictOf(inc)) {
+	for _, s := range d.executive(d.verdictOf()) {
 		d.paragraph(s)
 	}
 	for _, l := range inc.Limits {
@@ -232,10 +237,12 @@ func (d *document) evidence(inc *incident.Incident) {
 			d.statement("- ", incident.Statement{Text: sentence(ruledOut(e)), Spans: e.Spans})
 		}
 	} else {
-		fmt.Fprintf(d, "%s\n\n", mdCode(where(f.Span)))
-		d.fence("", "text", []string{f.Text})
-		d.WriteString("\n")
-		d.item("- ", "First because: ", sentence(inc.FirstFaultBasis))
+		d.lines(f.Span, f.Text)
+		if inc.FirstFaultStanding == incident.Undecidable {
+			d.item("- ", "Not decided because: ", sentence(inc.FirstFaultBasis))
+		} else {
+			d.item("- ", "First because: ", sentence(inc.FirstFaultBasis))
+		}
 		if s := f.Frame; s != nil {
 			fmt.Fprintf(d, "- Your line: %s in %s: %s\n", mdCode(fmt.Sprintf("%s:%d", s.File, s.Line)), mdCode(s.Function), mdCode(s.Source))
 		}
@@ -243,28 +250,53 @@ func (d *document) evidence(inc *incident.Incident) {
 	for i := range inc.FirstFaultRivals {
 		d.item("- ", "Not ordered against it: ", rivalWords(&inc.FirstFaultRivals[i]))
 	}
-	if s := bracketWords(inc.Order); s != "" {
+	if s := d.bracketWords(inc.Order); s != "" {
 		d.item("- ", "Non-finite values: ", s)
 	}
 	if g := inc.LastGood; g != nil {
-		d.item("- ", "Last good: ", goodWords(g))
+		d.item("- ", "Last good: ", d.goodWords(g))
 	}
-	for i, q := range inc.Context {
-		if i == mdContext && !d.full {
+	shown := 0
+	for i := range inc.Context {
+		q := &inc.Context[i]
+		if f.Span != nil && q.Artifact == f.Span.Artifact && q.Mark == f.Span.Line {
+			continue
+		}
+		if shown++; shown > mdContext && !d.full {
 			break
 		}
-		var lines []string
-		digits := len(fmt.Sprint(q.Line + int64(len(q.Lines))))
-		for j, l := range q.Lines {
-			mark, n := " ", q.Line+int64(j)
-			if n == q.Mark {
-				mark = ">"
-			}
-			lines = append(lines, fmt.Sprintf("%s %*d  %s", mark, digits, n, l))
-		}
 		fmt.Fprintf(d, "\n%s\n\n", mdCode(q.Artifact))
-		d.fence("", "text", lines)
+		d.quote(q)
 	}
+}
+
+// lines quotes what a span names, with the lines around it where the incident
+// has them.
+func (d *document) lines(sp *evidence.Span, text string) {
+	fmt.Fprintf(d, "%s\n\n", mdCode(where(sp)))
+	for i := range d.inc.Context {
+		if q := &d.inc.Context[i]; sp != nil && q.Artifact == sp.Artifact && q.Mark == sp.Line && sp.Line > 0 {
+			d.quote(q)
+			d.WriteString("\n")
+			return
+		}
+	}
+	d.fence("text", []string{text})
+	d.WriteString("\n")
+}
+
+// quote writes lines with their numbers; the one that matters has a mark.
+func (d *document) quote(q *incident.Quote) {
+	var lines []string
+	digits := len(fmt.Sprint(q.Line + int64(len(q.Lines))))
+	for i, l := range q.Lines {
+		mark, n := " ", q.Line+int64(i)
+		if n == q.Mark {
+			mark = ">"
+		}
+		lines = append(lines, fmt.Sprintf("%s %*d  %s", mark, digits, n, l))
+	}
+	d.fence("text", lines)
 }
 
 func (d *document) change(inc *incident.Incident) {
@@ -284,7 +316,7 @@ func (d *document) change(inc *incident.Incident) {
 	}
 	if r.Command != "" {
 		d.WriteString("Run:\n\n")
-		d.fence("", "sh", strings.Split(r.Command, "\n"))
+		d.fence("sh", strings.Split(r.Command, "\n"))
 		d.WriteString("\n")
 	}
 	put := func(l labelled) { d.item("- ", "**"+mdText(upper(l.Label))+":** ", l.Text) }
@@ -326,7 +358,7 @@ func (d *document) followed(inc *incident.Incident) {
 	if len(inc.Collateral) > 0 {
 		d.heading(2, "What only followed")
 		for _, c := range inc.Collateral {
-			d.item("- ", "", collateralWords(c))
+			d.item("- ", "", d.collateralWords(c))
 		}
 	}
 	if len(inc.Contributing) > 0 {
@@ -343,7 +375,7 @@ func (d *document) attempts(inc *incident.Incident) {
 	}
 	d.heading(2, "Launches in this input")
 	for _, a := range inc.Attempts {
-		d.item("- ", mdCode(a.ID)+": ", attemptWords(a))
+		d.item("- ", mdCode(a.ID)+": ", d.attemptWords(a))
 	}
 }
 
@@ -401,7 +433,7 @@ func (d *document) facts(inc *incident.Incident) {
 	var rows [][]string
 	for _, n := range factNames(inc) {
 		f := inc.Facts[n]
-		rows = append(rows, []string{mdCode(n), mdText(f.Text), strings.TrimSpace(mdCites(f.Spans))})
+		rows = append(rows, []string{mdCode(n), mdText(f.Text), strings.TrimSpace(d.mdCites(f.Spans))})
 	}
 	d.table([]string{"Fact", "Value", "Where"}, rows)
 }
@@ -418,7 +450,7 @@ func factNames(inc *incident.Incident) []string {
 
 func (d *document) read(inc *incident.Incident) {
 	d.heading(2, "Read")
-	d.paragraph(upper(readWords(inc)))
+	d.paragraph(upper(d.readWords()))
 	for _, l := range inc.Limits {
 		d.statement("- ", l)
 	}

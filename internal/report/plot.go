@@ -279,6 +279,12 @@ func (p *plot) caption() {
 		bad = fmt.Sprintf(" The failed part is shaded, steps %s to %s.", p.BadFrom, p.BadTo)
 	}
 	s += bad
+	for _, l := range p.Lines {
+		if l.Trust == "filtered" {
+			s += " This logger replaces non-finite values: a finite one proves nothing."
+			break
+		}
+	}
 	if p.Left > 0 {
 		s += fmt.Sprintf(" %s more not drawn; the incident below holds them.", upper(plural(p.Left, "line")))
 	}

@@ -29,6 +29,7 @@ type block struct {
 
 // A page collects blocks of text, wrapped to a width.
 type page struct {
+	*words
 	width  int
 	full   bool
 	rank   int // of the blocks that follow
@@ -41,13 +42,13 @@ type page struct {
 	dim lipgloss.Style
 }
 
-func newPage(o Options) *page {
+func newPage(inc *incident.Incident, o Options) *page {
 	r := lipgloss.NewRenderer(io.Discard)
 	r.SetColorProfile(termenv.Ascii)
 	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	p := &page{width: o.Width, full: o.Full}
+	p := &page{words: newWords(inc), width: o.Width, full: o.Full}
 	p.label = r.NewStyle().Bold(true).Foreground(lipgloss.Color("6"))
 	p.strong = r.NewStyle().Bold(true)
 	p.good = r.NewStyle().Foreground(lipgloss.Color("2"))
@@ -77,15 +78,15 @@ func (p *page) section(title string) {
 func (p *page) para(indent int, mark, text string) {
 	in := strings.Repeat(" ", indent)
 	mark = oneLine(mark)
-	if columns(mark) > p.width/2 {
-		mark, text = "", mark+text
-	}
 	hang := in + strings.Repeat(" ", columns(mark))
-	lines := wrap(text, p.width-indent-columns(mark))
+	if columns(mark) > p.width/5 { // too wide to hang the text behind it
+		mark, text, hang = "", mark+text, in+"  "
+	}
+	lines := wrap(text, p.width-columns(hang))
 	if !p.full && len(lines) > shortPara {
 		p.lost += len(lines) - shortPara
 		lines = lines[:shortPara]
-		lines[shortPara-1] = cut(lines[shortPara-1]+" …", p.width-indent-columns(mark))
+		lines[shortPara-1] = cut(lines[shortPara-1]+" …", p.width-columns(hang))
 	}
 	for i, l := range lines {
 		if i == 0 {
@@ -177,8 +178,8 @@ var textSections = map[string][]func(*page, *incident.Incident){
 
 func writeText(w io.Writer, inc *incident.Incident, o Options) error {
 	inc = cleaned(inc)
-	p := newPage(o)
-	v := verdictOf(inc)
+	p := newPage(inc, o)
+	v := p.verdictOf()
 	style := p.bad
 	if inc.FirstFault == nil {
 		style = p.good
@@ -198,7 +199,7 @@ func writeText(w io.Writer, inc *incident.Incident, o Options) error {
 // summary is the reading of those who answer for the run.
 func (p *page) summary(inc *incident.Incident) {
 	p.section("Summary")
-	for _, s := range executive(inc, verdictOf(inc)) {
+	for _, s := range p.executive(p.verdictOf()) {
 		p.para(2, "", s)
 	}
 	p.limits(inc, 1)
@@ -227,7 +228,7 @@ func (p *page) proof(inc *incident.Incident) {
 			p.para(2, "", sentence(upper(inc.FirstFaultBasis)))
 		}
 		for i, e := range f.Eliminated {
-			p.at(min(i, 3), func() { p.para(2, "- ", withCite(incident.Statement{Text: sentence(ruledOut(e)), Spans: e.Spans})) })
+			p.at(min(i, 3), func() { p.para(2, "- ", p.withCite(incident.Statement{Text: sentence(ruledOut(e)), Spans: e.Spans})) })
 		}
 	} else {
 		p.section("Proof")
@@ -237,7 +238,11 @@ func (p *page) proof(inc *incident.Incident) {
 				p.para(2, "your line: ", strings.TrimSuffix(fmt.Sprintf("%s:%d in %s: %s", s.File, s.Line, s.Function, s.Source), ": "))
 			})
 		}
-		p.at(1, func() { p.para(2, "first because: ", sentence(inc.FirstFaultBasis)) })
+		label := "first because: "
+		if inc.FirstFaultStanding == incident.Undecidable {
+			label = "not decided because: "
+		}
+		p.at(1, func() { p.para(2, label, inc.FirstFaultBasis) })
 	}
 	rank := 3
 	if inc.FirstFaultStanding == incident.Undecidable {
@@ -248,11 +253,11 @@ func (p *page) proof(inc *incident.Incident) {
 			p.para(2, "not ordered against it: ", rivalWords(&r))
 		})
 	}
-	if s := bracketWords(inc.Order); s != "" {
+	if s := p.bracketWords(inc.Order); s != "" {
 		p.at(2, func() { p.para(2, "non-finite: ", s) })
 	}
 	if g := inc.LastGood; g != nil {
-		p.at(2, func() { p.para(2, "last good: ", goodWords(g)) })
+		p.at(2, func() { p.para(2, "last good: ", p.goodWords(g)) })
 	}
 	if p.full {
 		p.context(inc)
@@ -292,10 +297,10 @@ func (p *page) causes(inc *incident.Incident) {
 			p.para(2, fmt.Sprintf("%d. ", i+1), fmt.Sprintf("%s: %s (%s)", causeWords(h.Standing), h.Title, h.Entry))
 		})
 		for j, s := range h.For {
-			p.at(lead+1+min(j, 3), func() { p.para(5, "+ ", withCite(s)) })
+			p.at(lead+1+min(j, 3), func() { p.para(5, "+ ", p.withCite(s)) })
 		}
 		for j, s := range h.Against {
-			p.at(lead+1+min(j, 3), func() { p.para(5, "- ", withCite(s)) })
+			p.at(lead+1+min(j, 3), func() { p.para(5, "- ", p.withCite(s)) })
 		}
 		for j, m := range h.Missing {
 			rank := lead + 1 + 2*min(j, 2)
@@ -311,13 +316,13 @@ func (p *page) followed(inc *incident.Incident) {
 	if len(inc.Collateral) > 0 {
 		p.section("What only followed")
 		for i, c := range inc.Collateral {
-			p.at(1+min(i, 4), func() { p.para(2, "- ", collateralWords(c)) })
+			p.at(1+min(i, 4), func() { p.para(2, "- ", p.collateralWords(c)) })
 		}
 	}
 	if len(inc.Contributing) > 0 {
 		p.section("Also seen")
 		for i, s := range inc.Contributing {
-			p.at(3+min(i, 2), func() { p.para(2, "! ", withCite(s)) })
+			p.at(3+min(i, 2), func() { p.para(2, "! ", p.withCite(s)) })
 		}
 	}
 }
@@ -362,7 +367,7 @@ func (p *page) attempts(inc *incident.Incident) {
 		if i > 2 && i < len(inc.Attempts)-2 {
 			rank = 5
 		}
-		p.at(rank, func() { p.para(2, a.ID+": ", attemptWords(a)) })
+		p.at(rank, func() { p.para(2, a.ID+": ", p.attemptWords(a)) })
 	}
 }
 
@@ -410,7 +415,7 @@ func (p *page) ranks(inc *incident.Incident) {
 // read says what was read, what was not, and what that limits.
 func (p *page) read(inc *incident.Incident) {
 	p.section("Read")
-	p.para(2, "", readWords(inc))
+	p.para(2, "", p.readWords())
 	p.limits(inc, 1)
 	if p.full {
 		for _, a := range inc.Artifacts {
@@ -422,12 +427,12 @@ func (p *page) read(inc *incident.Incident) {
 // limits are the statements of what could not be read or decided.
 func (p *page) limits(inc *incident.Incident, rank int) {
 	for i, l := range inc.Limits {
-		p.at(rank+2*min(i, 2), func() { p.para(2, "! ", withCite(l)) })
+		p.at(rank+2*min(i, 2), func() { p.para(2, "! ", p.withCite(l)) })
 	}
 }
 
-func withCite(s incident.Statement) string {
-	if c := cites(s.Spans, 3); c != "" {
+func (w *words) withCite(s incident.Statement) string {
+	if c := w.cites(s.Spans, 3); c != "" {
 		return s.Text + " [" + c + "]"
 	}
 	return s.Text
@@ -435,11 +440,11 @@ func withCite(s incident.Statement) string {
 
 func rivalWords(e *incident.Event) string {
 	s := class(e.Class)
-	if w := who(e); w != "" {
-		s = w + ": " + s
+	if x := who(e); x != "" {
+		s = x + ": " + s
 	}
-	if w := where(e.Span); w != "" {
-		s += " (" + w + ")"
+	if x := where(e.Span); x != "" {
+		s += " (" + x + ")"
 	}
 	return s
 }
@@ -464,7 +469,7 @@ func missingWords(m incident.Missing) string {
 
 func kindWords(k string) string { return strings.ReplaceAll(k, "_", " ") }
 
-func collateralWords(c incident.Collateral) string {
+func (w *words) collateralWords(c incident.Collateral) string {
 	s := kindWords(c.Event.Kind)
 	if c.Count > 1 {
 		s += fmt.Sprintf(", %d times", c.Count)
@@ -472,8 +477,8 @@ func collateralWords(c incident.Collateral) string {
 	if r := ranksWords(c.Ranks); r != "" {
 		s += " on " + r
 	}
-	if w := near(c.Event.Span); w != "" {
-		s += " (" + w + ")"
+	if x := w.near(c.Event.Span); x != "" {
+		s += " (" + x + ")"
 	}
 	if c.ExplainedBy.Text != "" {
 		s += ": " + c.ExplainedBy.Text
@@ -486,7 +491,7 @@ func remedyTags(r *incident.Remedy) []string {
 	if r.Scope == "measure" {
 		out = append(out, "a measurement first")
 	} else if r.Scope != "" {
-		out = append(out, "in: "+r.Scope)
+		out = append(out, r.Scope)
 	}
 	switch r.Effect {
 	case "reads":
@@ -543,17 +548,17 @@ func remedyDetails(r *incident.Remedy) []labelled {
 		put("instead", x)
 	}
 	if l := r.Logging; l != nil {
-		put("logging, "+l.Where, editWords(*l))
+		put("logging", editPlace(*l)+": "+editWords(*l))
 	}
 	return out
 }
 
-func attemptWords(a incident.Attempt) string {
+func (w *words) attemptWords(a incident.Attempt) string {
 	s := a.Outcome
 	if f := a.FirstFault; f != nil {
 		s += ": " + class(f.Class)
-		if w := near(f.Span); w != "" {
-			s += " (" + w + ")"
+		if x := w.near(f.Span); x != "" {
+			s += " (" + x + ")"
 		}
 	}
 	if c := a.ChangedFrom; c != nil && len(c.Diffs) > 0 {

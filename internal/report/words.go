@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"path"
 	"strconv"
 	"strings"
 
@@ -47,13 +46,52 @@ func where(sp *evidence.Span) string {
 	return name
 }
 
-// near cites a span by its file's own name, for lines with little room.
-func near(sp *evidence.Span) string {
+// A words is an incident with the names that its artifacts have in short.
+type words struct {
+	inc   *incident.Incident
+	short map[string]string // artifact -> shortest ending of its path that no other has
+}
+
+func newWords(inc *incident.Incident) *words {
+	w := &words{inc: inc, short: map[string]string{}}
+	ends := map[string]int{}
+	for _, a := range inc.Artifacts {
+		for _, e := range endings(a.Path) {
+			ends[e]++
+		}
+	}
+	for _, a := range inc.Artifacts {
+		for _, e := range endings(a.Path) {
+			if ends[e] == 1 {
+				w.short[a.Path] = e
+				break
+			}
+		}
+	}
+	return w
+}
+
+// endings are the endings of a path at its separators, the shortest first.
+func endings(name string) []string {
+	var out []string
+	for i := len(name) - 1; i > 0; i-- {
+		if (name[i-1] == '/' || name[i-1] == '!') && i < len(name)-1 {
+			out = append(out, name[i:])
+		}
+	}
+	return append(out, name)
+}
+
+// near cites a span by the short name of its artifact, for lines with little
+// room.
+func (w *words) near(sp *evidence.Span) string {
 	if sp == nil {
 		return ""
 	}
 	short := *sp
-	short.Artifact = path.Base(strings.ReplaceAll(sp.Artifact, "!", "/"))
+	if s, ok := w.short[sp.Artifact]; ok {
+		short.Artifact = s
+	}
 	return where(&short)
 }
 
@@ -79,11 +117,12 @@ type verdict struct {
 	First, Sure, Do, Check, Order []string
 }
 
-func verdictOf(inc *incident.Incident) verdict {
-	v := verdict{Order: orderWords(inc.Order)}
+func (w *words) verdictOf() verdict {
+	inc := w.inc
+	v := verdict{Order: w.orderWords(inc.Order)}
 	f := inc.FirstFault
 	if f == nil {
-		v.First = nothingWords(inc)
+		v.First = w.nothingWords()
 		v.Sure = []string{"nothing in what was read points to a failure" + unread(inc)}
 		v.Do, v.Check = []string{"nothing to change"}, []string{"nothing to check"}
 		switch inc.Outcome {
@@ -96,13 +135,17 @@ func verdictOf(inc *incident.Incident) verdict {
 		}
 		return v
 	}
-	v.First, v.Sure = firstWords(inc), sureWords(inc)
+	v.First, v.Sure = w.firstWords(), w.sureWords()
 	r := inc.Remedy
 	switch {
 	case r == nil:
 		v.Do, v.Check = []string{"no change is known for this"}, []string{"run it again with every rank's log kept"}
 	case r.Scope == "measure" && r.Command != "":
+		_, ask, _ := strings.Cut(r.Change, ": ")
 		v.Do, v.Check = []string{r.Change}, []string{r.Command}
+		if ask != "" {
+			v.Do = append(v.Do, ask)
+		}
 	default:
 		v.Do, v.Check = []string{r.Change}, []string{r.Verify}
 	}
@@ -110,7 +153,8 @@ func verdictOf(inc *incident.Incident) verdict {
 }
 
 // firstWords says who failed of what, at which step and where that stands.
-func firstWords(inc *incident.Incident) []string {
+func (w *words) firstWords() []string {
+	inc := w.inc
 	f := inc.FirstFault
 	what := class(f.Class)
 	step := ""
@@ -122,8 +166,8 @@ func firstWords(inc *incident.Incident) []string {
 		short = "rank " + strconv.Itoa(*f.Rank) + ": "
 	}
 	long := short
-	if w := who(f); w != "" {
-		long = w + ": "
+	if p := who(f); p != "" {
+		long = p + ": "
 	}
 	if f.KnownBy == "elimination" {
 		why := " (found by elimination: it left no words of its own)"
@@ -135,14 +179,28 @@ func firstWords(inc *incident.Incident) []string {
 		}
 		return " (" + s + ")"
 	}
-	full, base := paren(where(f.Span)), paren(near(f.Span))
+	full, base := paren(where(f.Span)), paren(w.near(f.Span))
+	if inc.FirstFaultStanding == incident.Undecidable && len(inc.FirstFaultRivals) > 0 {
+		others := plural(len(inc.FirstFaultRivals), "other")
+		or, brief := " or one of "+others, " or "+others
+		if len(inc.FirstFaultRivals) == 1 {
+			r := &inc.FirstFaultRivals[0]
+			brief = class(r.Class)
+			if r.Rank != nil {
+				brief = "rank " + strconv.Itoa(*r.Rank) + ": " + brief
+			}
+			or, brief = " or "+brief+paren(w.near(r.Span)), " or "+brief
+		}
+		return []string{long + what + step + base + or, short + what + step + base + or, short + what + base + or, short + what + base + brief, short + what + brief}
+	}
 	return []string{
 		long + what + step + full, long + what + step + base, short + what + step + full, short + what + step + base, short + what + base,
 	}
 }
 
 // sureWords says what standing the order and the cause have.
-func sureWords(inc *incident.Incident) []string {
+func (w *words) sureWords() []string {
+	inc := w.inc
 	first := "what failed first is " + inc.FirstFaultStanding
 	if inc.FirstFaultStanding == incident.Undecidable {
 		first = "what failed first cannot be decided"
@@ -156,12 +214,13 @@ func sureWords(inc *incident.Incident) []string {
 	h := inc.Hypotheses[0]
 	cause := "; its cause is " + standingWords(h.Standing) + ": "
 	if h.Entry == "undetermined" {
-		return []string{first + "; its cause is open: " + lower(h.Title), first + "; its cause is open"}
+		return []string{first + "; its cause is open: " + lower(h.Title), first + "; its cause is open", "first: cannot be decided; cause: open"}
 	}
 	return []string{
 		first + cause + lower(h.Title) + " (" + h.Entry + ")", first + cause + h.Entry,
 		"first: " + inc.FirstFaultStanding + "; cause " + standingWords(h.Standing) + ": " + h.Entry,
 		"first: " + inc.FirstFaultStanding + "; cause " + h.Standing + ": " + h.Entry,
+		"first " + inc.FirstFaultStanding + ", cause " + h.Standing + ": " + h.Entry,
 	}
 }
 
@@ -194,7 +253,8 @@ func causeWords(s string) string {
 	return standingWords(s)
 }
 
-func nothingWords(inc *incident.Incident) []string {
+func (w *words) nothingWords() []string {
+	inc := w.inc
 	last, at := "", ""
 	if g := inc.LastGood; g != nil {
 		if g.Loss != nil {
@@ -204,7 +264,7 @@ func nothingWords(inc *incident.Incident) []string {
 			last += fmt.Sprintf(" at step %d", *g.Step)
 		}
 		if g.Span != nil {
-			at = " (" + near(g.Span) + ")"
+			at = " (" + w.near(g.Span) + ")"
 		}
 	}
 	s := "no failure found, and no end of the run either"
@@ -236,24 +296,24 @@ func unread(inc *incident.Incident) string {
 }
 
 // orderWords relates memory and non-finite values.
-func orderWords(o incident.Order) []string {
+func (w *words) orderWords(o incident.Order) []string {
 	at := func(e *incident.Event) string {
 		if e == nil || e.Span == nil {
 			return ""
 		}
-		return " (" + near(e.Span) + ")"
+		return " (" + w.near(e.Span) + ")"
 	}
 	launch := ""
 	if !o.SameAttempt {
 		launch = ", in an earlier launch"
 	}
-	mem, nan := "out of device memory", "the non-finite value"
+	mem, nan := "device memory ran out", "non-finite value"
 	switch o.Relation {
 	case incident.OOMFirst:
-		s := mem + "%s came before " + nan + "%s" + launch
+		s := mem + "%s before the " + nan + "%s" + launch
 		return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", "")}
 	case incident.NaNFirst:
-		s := nan + "%s came before " + mem + "%s" + launch
+		s := "the " + nan + "%s came before " + mem + "%s" + launch
 		return []string{fmt.Sprintf(s, at(o.NonfiniteEvent), at(o.MemoryEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", "")}
 	case incident.OOMOnly:
 		return []string{"device memory only: no non-finite training value is in evidence", "device memory only, no non-finite value"}
@@ -262,8 +322,9 @@ func orderWords(o incident.Order) []string {
 	case incident.Neither:
 		return []string{"neither a device-memory failure nor a non-finite training value", "neither device memory nor non-finite values"}
 	}
-	s := mem + "%s and " + nan + "%s cannot be ordered"
-	return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + ": " + o.Basis, fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)), fmt.Sprintf(s, "", "")}
+	s := mem + "%s and a " + nan + "%s appeared; their order cannot be decided"
+	return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + ": " + o.Basis, fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)), fmt.Sprintf(s, "", ""),
+		"device memory or the " + nan + " first: undecidable"}
 }
 
 func linkWords(o incident.Order) string {
@@ -271,7 +332,7 @@ func linkWords(o incident.Order) string {
 	case incident.LinkYes:
 		return "; linked: " + o.Mechanism
 	case incident.LinkUnknown:
-		return "; nothing in evidence links them"
+		return "; no link in evidence"
 	}
 	return ""
 }
@@ -312,10 +373,10 @@ func ranksWords(r []int) string {
 
 // citeList lists spans as file:line, each once, at most n; more says whether
 // there were others.
-func citeList(spans []evidence.Span, n int) (out []string, more bool) {
+func (w *words) citeList(spans []evidence.Span, n int) (out []string, more bool) {
 	seen := map[string]bool{}
 	for i := range spans {
-		s := near(&spans[i])
+		s := w.near(&spans[i])
 		if s == "" || seen[s] {
 			continue
 		}
@@ -328,16 +389,26 @@ func citeList(spans []evidence.Span, n int) (out []string, more bool) {
 	return out, false
 }
 
-// cites is citeList as text.
-func cites(spans []evidence.Span, n int) string {
-	out, more := citeList(spans, n)
+// cites is citeList as text; after the first line of a file only the numbers of
+// its other lines follow.
+func (w *words) cites(spans []evidence.Span, n int) string {
+	out, more := w.citeList(spans, n)
+	file := ""
+	for i, c := range out {
+		if j := strings.LastIndexByte(c, ':'); j > 0 {
+			if c[:j] == file {
+				out[i] = c[j:]
+			}
+			file = c[:j]
+		}
+	}
 	if more {
 		out = append(out, "…")
 	}
 	return strings.Join(out, ", ")
 }
 
-func goodWords(g *incident.LastGood) string {
+func (w *words) goodWords(g *incident.LastGood) string {
 	var p []string
 	if g.Step != nil {
 		p = append(p, fmt.Sprintf("step %d", *g.Step))
@@ -349,21 +420,21 @@ func goodWords(g *incident.LastGood) string {
 	}
 	s := strings.Join(p, ", ")
 	if g.Span != nil {
-		s = strings.TrimSpace(s + " (" + near(g.Span) + ")")
+		s = strings.TrimSpace(s + " (" + w.near(g.Span) + ")")
 	}
 	return s
 }
 
 // bracketWords say between which logged values a series became non-finite, ""
 // where that is not known.
-func bracketWords(o incident.Order) string {
+func (w *words) bracketWords(o incident.Order) string {
 	b := o.NonfiniteBracket
 	if b == nil || b.FirstSeen == nil {
 		return ""
 	}
-	s := "first seen at " + goodWords(b.FirstSeen)
+	s := "first seen at " + w.goodWords(b.FirstSeen)
 	if b.LastFinite != nil {
-		s = "last finite at " + goodWords(b.LastFinite) + ", " + s
+		s = "last finite at " + w.goodWords(b.LastFinite) + ", " + s
 	}
 	if b.Stride != nil && *b.Stride > 1 {
 		s += fmt.Sprintf("; logged every %d steps, so it began in between", *b.Stride)
@@ -388,27 +459,40 @@ func listed(all []string, n int) string {
 }
 
 // readWords counts artifacts by fate and what was passed over.
-func readWords(inc *incident.Incident) string {
-	fates := map[string]int{}
-	for _, a := range inc.Artifacts {
-		fates[a.Fate]++
-	}
-	var parts []string
-	for _, f := range []string{"read", "partly read", "unreadable", "over limit", "not recognised"} {
-		if n := fates[f]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, f))
-		}
-	}
-	if len(parts) == 0 {
+func (w *words) readWords() string {
+	inc := w.inc
+	total := len(inc.Artifacts)
+	if total == 0 {
 		return "nothing."
 	}
-	s := strings.Join(parts, ", ")
+	fates := map[string][]string{}
+	for _, a := range inc.Artifacts {
+		name := a.Path
+		if e, ok := w.short[a.Path]; ok {
+			name = e
+		}
+		fates[a.Fate] = append(fates[a.Fate], name)
+	}
+	s := plural(total, "artifact")
+	if len(fates["read"]) == total {
+		s += ", read in full"
+	} else {
+		var parts []string
+		if n := len(fates["read"]); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d read in full", n))
+		}
+		for _, f := range []string{"partly read", "unreadable", "over limit", "not recognised"} {
+			if l := fates[f]; len(l) > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s (%s)", len(l), f, listed(l, 3)))
+			}
+		}
+		s += ": " + strings.Join(parts, ", ")
+	}
 	n, b := int64(0), int64(0)
 	for _, p := range inc.PassedOver {
 		n += p.Count
 		b += p.Bytes
 	}
-	s += " of " + plural(len(inc.Artifacts), "artifact")
 	if n > 0 {
 		s += fmt.Sprintf("; %s of no known kind passed over (%s)", plural(int(n), "file"), evidence.Bytes(b))
 	}
@@ -417,12 +501,22 @@ func readWords(inc *incident.Incident) string {
 
 // executive is the incident in at most six sentences: what was lost, why, how
 // sure that is, what is to be done, how one will know, what is not known.
-func executive(inc *incident.Incident, v verdict) []string {
+func (w *words) executive(v verdict) []string {
+	inc := w.inc
 	f := inc.FirstFault
 	if f == nil {
 		return []string{sentence(upper(v.First[0])), sentence(upper(v.Sure[0]))}
 	}
 	lost := "The run failed: " + class(f.Class)
+	if inc.FirstFaultStanding == incident.Undecidable {
+		seen := map[string]bool{f.Class: true}
+		for _, r := range inc.FirstFaultRivals {
+			if !seen[r.Class] {
+				seen[r.Class] = true
+				lost += " or " + class(r.Class)
+			}
+		}
+	}
 	if inc.Outcome == incident.Interrupted {
 		lost = "The run was ended early: " + class(f.Class)
 	}
@@ -455,7 +549,7 @@ func executive(inc *incident.Incident, v verdict) []string {
 	}
 	out = append(out, sure, "Next: "+sentence(v.Do[0]), "It is settled when this holds: "+sentence(v.Check[0]))
 	if r := inc.Remedy; r != nil && r.Scope == "measure" {
-		out[len(out)-1] = "This decides it: " + sentence(v.Check[0])
+		out[len(out)-1] = "This decides it: " + v.Check[0]
 	}
 	if n := len(inc.Collateral); n > 0 {
 		only := "Everything else in the logs (%s of message) only followed from it."

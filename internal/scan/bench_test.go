@@ -111,7 +111,7 @@ func BenchmarkScan(b *testing.B) {
 			{"signatures", benchLiterals(b)},
 			{"metrics", append(benchLiterals(b), metricAnchors...)},
 			{"short", append(benchLiterals(b), short...)},
-			{"fold", append(benchLiterals(b), Atom{"segmentation fault", true})},
+			{"fold", append(benchLiterals(b), Atom{Text: "segmentation fault", Fold: true})},
 		} {
 			b.Run(text.name+"/"+set.name, func(b *testing.B) {
 				m := New(set.atoms)

@@ -110,3 +110,104 @@ end:
 	MOVQ AX, n+40(FP)
 	MOVL BX, set+48(FP)
 	RET
+
+// func sieveList(buf *byte, blocks int, bits *bitmap, mask uint64, list *[2064]uint32) (count int)
+TEXT ·sieveList(SB), NOSPLIT, $0-48
+	MOVQ buf+0(FP), SI
+	MOVQ blocks+8(FP), CX
+	MOVQ bits+16(FP), DX
+	MOVQ mask+24(FP), R8
+	MOVQ list+32(FP), DI
+	MOVQ DI, R9
+
+	// Z0..Z3 as Y0..Y3 in sieveFind. Z4: 1 in each lane. Z9: the 16 offsets.
+	VPBROADCASTD R8, Z0
+	SHRQ         $8, R8
+	VPBROADCASTD R8, Z1
+	MOVL         $0x9E3779B1, AX
+	VPBROADCASTD AX, Z2
+	MOVL         $0x85EBCA77, AX
+	VPBROADCASTD AX, Z3
+	MOVL         $1, AX
+	VPBROADCASTD AX, Z4
+	VMOVDQU32    offsets<>(SB), Z9
+	MOVL         $64, AX
+	VPBROADCASTD AX, Z10
+
+sixteen:
+	VPORD       0(SI), Z0, Z5
+	VPORD       1(SI), Z1, Z6
+	VPMULLD     Z2, Z5, Z5
+	VPMULLD     Z3, Z6, Z6
+	VPADDD      Z5, Z6, Z5
+	VPSRLD      $14, Z5, Z5          // the hash
+	VPSRLD      $5, Z5, Z6           // its word of the bitmap
+	KXNORW      K1, K1, K1
+	VPXORD      Z8, Z8, Z8           // no wait for the gather before
+	VPGATHERDD  (DX)(Z6*4), K1, Z8
+	VPRORVD     Z5, Z8, Z8           // its bit to the bottom
+	VPTESTMD    Z4, Z8, K2
+	VPCOMPRESSD Z9, K2, Z11
+	VMOVDQU32   Z11, (DI)
+	KMOVW       K2, BX
+	POPCNTL     BX, BX
+	LEAQ        (DI)(BX*4), DI
+	VPADDD      Z10, Z9, Z9
+	ADDQ        $64, SI
+	DECQ        CX
+	JNZ         sixteen
+
+	VZEROUPPER
+	SUBQ R9, DI
+	SHRQ $2, DI
+	MOVQ DI, count+40(FP)
+	RET
+
+// PERMUTE ands the look-up of the window's byte at offset k into acc, from the
+// table in lo and hi.
+#define PERMUTE(k, lo, hi, acc) \
+	VMOVDQU8 k(SI), Z10         \
+	VPERMI2B hi, lo, Z10        \
+	VPANDD   Z10, acc, acc
+
+// func teddyList(buf *byte, blocks int, tables *wideTables, sets *[128]uint64)
+TEXT ·teddyList(SB), NOSPLIT, $0-32
+	MOVQ buf+0(FP), SI
+	MOVQ blocks+8(FP), CX
+	MOVQ tables+16(FP), DX
+	MOVQ sets+24(FP), DI
+
+	VMOVDQU8 0(DX), Z0
+	VMOVDQU8 64(DX), Z1
+	VMOVDQU8 128(DX), Z2
+	VMOVDQU8 192(DX), Z3
+	VMOVDQU8 256(DX), Z4
+	VMOVDQU8 320(DX), Z5
+	VMOVDQU8 384(DX), Z6
+	VMOVDQU8 448(DX), Z7
+
+each:
+	VMOVDQU8 0(SI), Z8
+	VPERMI2B Z1, Z0, Z8
+	PERMUTE(1, Z2, Z3, Z8)
+	PERMUTE(2, Z4, Z5, Z8)
+	PERMUTE(3, Z6, Z7, Z8)
+	VPTESTMB Z8, Z8, K1
+	KMOVQ    K1, (DI)
+	ADDQ     $64, SI
+	ADDQ     $8, DI
+	DECQ     CX
+	JNZ      each
+
+	VZEROUPPER
+	RET
+
+DATA offsets<>+0(SB)/8, $0x0000000400000000
+DATA offsets<>+8(SB)/8, $0x0000000c00000008
+DATA offsets<>+16(SB)/8, $0x0000001400000010
+DATA offsets<>+24(SB)/8, $0x0000001c00000018
+DATA offsets<>+32(SB)/8, $0x0000002400000020
+DATA offsets<>+40(SB)/8, $0x0000002c00000028
+DATA offsets<>+48(SB)/8, $0x0000003400000030
+DATA offsets<>+56(SB)/8, $0x0000003c00000038
+GLOBL offsets<>(SB), RODATA|NOPTR, $64

@@ -37,6 +37,10 @@ func naive(atoms []Atom, buf []byte) []Hit {
 				break
 			}
 			at += i
+			if a.Except != nil && (slices.ContainsFunc(a.Except.Behind, func(s string) bool { return strings.HasSuffix(string(buf[:at]), s) }) ||
+				slices.ContainsFunc(a.Except.Before, func(s string) bool { return strings.HasPrefix(string(buf[at+len(text):]), s) })) {
+				continue
+			}
 			hits = append(hits, Hit{at, int32(id)})
 		}
 	}
@@ -66,10 +70,11 @@ func checkScan(t *testing.T, atoms []Atom, buf []byte) {
 
 // matchers returns one matcher of each kind that this processor can run.
 func matchers(atoms []Atom) []*Matcher {
-	if !haveVectors {
-		return []*Matcher{build(atoms, false)}
+	var out []*Matcher
+	for use := plainGo; use <= best; use++ {
+		out = append(out, build(atoms, use))
 	}
-	return []*Matcher{build(atoms, false), build(atoms, true)}
+	return out
 }
 
 func TestScan(t *testing.T) {
@@ -89,10 +94,10 @@ func TestScan(t *testing.T) {
 		{"one inside the other", literals("out of memory", "memory", "CUDA out of memory. Tried"), "torch: CUDA out of memory. Tried to"},
 		{"overlapping itself", literals("aaaaaaaaaa", "aaa", "aa"), strings.Repeat("a", 50)},
 		{"overlapping each other", literals("abababab", "babababa"), strings.Repeat("ab", 30)},
-		{"fold", []Atom{{"Segmentation Fault", true}, {"sigbus", true}}, "SEGMENTATION FAULT, segmentation fault, SigBus, SIGBUS, sigbus"},
-		{"fold and not, same text", []Atom{{"error 12", true}, {"error 12", false}}, "Error 12 error 12 ERROR 12"},
-		{"fold touches letters only", []Atom{{"[rank0]: @", true}, {"k~{|}", true}}, "{rank0}: ` [RANK0]: @ [rank0]: ` K^[\\] K~{|}"},
-		{"fold leaves other letters", []Atom{{"stra\u00dfe \u00c4", true}}, "STRA\u00dfE \u00c4 stra\u00dfe \u00e4"},
+		{"fold", []Atom{{Text: "Segmentation Fault", Fold: true}, {Text: "sigbus", Fold: true}}, "SEGMENTATION FAULT, segmentation fault, SigBus, SIGBUS, sigbus"},
+		{"fold and not, same text", []Atom{{Text: "error 12", Fold: true}, {Text: "error 12"}}, "Error 12 error 12 ERROR 12"},
+		{"fold touches letters only", []Atom{{Text: "[rank0]: @", Fold: true}, {Text: "k~{|}", Fold: true}}, "{rank0}: ` [RANK0]: @ [rank0]: ` K^[\\] K~{|}"},
+		{"fold leaves other letters", []Atom{{Text: "stra\u00dfe \u00c4", Fold: true}}, "STRA\u00dfE \u00c4 stra\u00dfe \u00e4"},
 		{"bytes of all kinds", literals("\x00\x00\x00\x00\x00\x00\x00\x00", "\xff\xfe", "\r\n"), "\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xfe\xff\r\n\r"},
 		{"gram at the end of the text", literals("ab"), "ab"},
 		{"NUL is not the end of the text", literals("ab\x00"), "ab"},
@@ -132,7 +137,7 @@ func TestScanEverywhere(t *testing.T) {
 func randomAtoms(r *rand.Rand, letters string, n, longest int) []Atom {
 	atoms := make([]Atom, n)
 	for i := range atoms {
-		atoms[i] = Atom{string(randomText(r, letters, 1+r.IntN(longest))), r.IntN(4) == 0}
+		atoms[i] = Atom{Text: string(randomText(r, letters, 1+r.IntN(longest))), Fold: r.IntN(4) == 0}
 	}
 	return atoms
 }
@@ -150,6 +155,9 @@ func TestScanRandom(t *testing.T) {
 	for _, letters := range []string{"a", "ab", "aA", "aAbB \n", "loss: nan\n'[]", "\x00\x20\x40\x60\xff"} {
 		for range 60 {
 			atoms := randomAtoms(r, letters, 1+r.IntN(20), 1+r.IntN(14))
+			for i := range r.IntN(len(atoms)) {
+				atoms[i].Except = &Except{Behind: []string{letters[:1], letters[len(letters)-1:]}, Before: []string{letters[:min(len(letters), 2)]}}
+			}
 			checkScan(t, atoms, randomText(r, letters, r.IntN(400)))
 		}
 	}

@@ -3,6 +3,7 @@ package scan
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -13,13 +14,14 @@ import (
 // occurrence gives itself away exactly once.
 type sieve struct {
 	mesh
-	vectors bool   // sieveFind may be used where the stride is four
-	mask    uint64 // or-ed to the eight bytes loaded: folds case, blanks what is beyond the gram
-	bits    bitmap
+	use  level  // kernels that may be used where the stride is four
+	mask uint64 // or-ed to the eight bytes loaded: folds case, blanks what is beyond the gram
+	bits bitmap
 	// entries are the grams of every atom, by bucket, which is the low bits of
 	// the hash; those of bucket b are entries[first[b]:first[b+1]].
 	entries []entry
 	first   [1<<bucketBits + 1]uint32
+	fold    uint64 // or-ed to the eight bytes at an entry's probe
 }
 
 // A mesh is the grid of a sieve. It holds atoms of stride+gram-1 bytes.
@@ -39,8 +41,28 @@ type bitmap [1 << (hashBits - 6)]uint64
 // An entry says that an occurrence of atom may start off bytes before gram.
 type entry struct {
 	gram uint64 // as loaded and masked
-	atom int32
-	off  int32
+	// check is what stands in the atom, folded, probe bytes from its start: eight
+	// bytes that share as few as possible with the gram. Most grams in the text
+	// that are some atom's belong to another word, which this tells without a
+	// call. An atom too short for it has probe noProbe.
+	check uint64
+	atom  int32
+	off   int16
+	probe int16
+}
+
+const noProbe = -1
+
+// probe returns the place and the text of an entry's check.
+func probe(text []byte, off, gram int, fold uint64) (at int16, check uint64) {
+	last := len(text) - 8
+	if last < 0 || last > math.MaxInt16 {
+		return noProbe, 0
+	}
+	if off+gram-last < 8-off { // fewer shared bytes at the end than at the start
+		return int16(last), binary.LittleEndian.Uint64(text[last:]) | fold
+	}
+	return 0, binary.LittleEndian.Uint64(text) | fold
 }
 
 // hash spreads the first five bytes of a masked gram over hashBits bits:
@@ -52,22 +74,25 @@ func hash(gram uint64) uint32 {
 func bucket(gram uint64) uint32 { return hash(gram) & (1<<bucketBits - 1) }
 
 // newSieve makes the sieve for the atoms with the given ids, which are not empty.
-func newSieve(atoms []Atom, ids []int32, vectors bool) *sieve {
+func newSieve(atoms []Atom, ids []int32, use level) *sieve {
 	shortest, fold := len(meshes)-1, false
 	for _, id := range ids {
 		shortest = min(shortest, len(atoms[id].Text))
 		fold = fold || atoms[id].Fold
 	}
-	s := &sieve{vectors: vectors, mesh: meshes[shortest], mask: ^uint64(0) << (8 * meshes[shortest].gram)}
+	s := &sieve{use: use, mesh: meshes[shortest], mask: ^uint64(0) << (8 * meshes[shortest].gram)}
 	if fold {
-		s.mask |= 0x2020202020202020
+		s.fold = 0x2020202020202020
+		s.mask |= s.fold
 	}
 	s.entries = make([]entry, 0, len(ids)*s.stride)
 	for _, id := range ids {
 		text := []byte(atoms[id].Text)
-		at := rarest(atoms[id].Text, s.mesh)
+		at := rarest(atoms[id].Text[:min(len(text), 1<<12)], s.mesh) // a window there is as good
 		for off := at; off < at+s.stride; off++ {
-			s.entries = append(s.entries, entry{s.load(text, off), id, int32(off)})
+			e := entry{gram: s.load(text, off), atom: id, off: int16(off)}
+			e.probe, e.check = probe(text, off, s.gram, s.fold)
+			s.entries = append(s.entries, e)
 		}
 	}
 	slices.SortFunc(s.entries, func(a, b entry) int {
@@ -180,8 +205,18 @@ func (s *sieve) load(buf []byte, i int) uint64 {
 
 // scan appends the occurrences that grid positions from i on and before limit
 // give away and returns the grid position from where the next call goes on.
-func (s *sieve) scan(atoms []Atom, buf []byte, i, limit int, hits []Hit) (int, []Hit) {
-	for s.vectors && s.stride == 4 && i < limit {
+func (s *sieve) scan(atoms []Atom, buf []byte, i, limit int, hits []Hit, found *candidates) (int, []Hit) {
+	if s.use >= avx512 && s.stride == 4 {
+		// The kernel loads 65 bytes for 16 positions.
+		if n := (min(limit, len(buf)-1) - i) / 64; n > 0 {
+			count := sieveList(&buf[i], n, &s.bits, s.mask, &found.list)
+			for _, off := range found.list[:count] {
+				hits = s.verify(atoms, buf, i+int(off), hits)
+			}
+			i += 64 * n
+		}
+	}
+	for s.use == avx2 && s.stride == 4 && i < limit {
 		n, set := sieveFind(buf[i:min(limit+8, len(buf))], &s.bits, s.mask)
 		i += n
 		if set == 0 {
@@ -202,10 +237,20 @@ func (s *sieve) scan(atoms []Atom, buf []byte, i, limit int, hits []Hit) (int, [
 func (s *sieve) verify(atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
 	gram := s.load(buf, i)
 	b := bucket(gram)
-	for _, e := range s.entries[s.first[b]:s.first[b+1]] {
-		if e.gram == gram {
-			hits = appendHit(hits, atoms, buf, i-int(e.off), e.atom)
+	entries := s.entries[s.first[b]:s.first[b+1]]
+	for k := range entries {
+		e := &entries[k]
+		if e.gram != gram {
+			continue
 		}
+		at := i - int(e.off)
+		if e.probe != noProbe {
+			w := at + int(e.probe)
+			if w < 0 || w+8 > len(buf) || binary.LittleEndian.Uint64(buf[w:])|s.fold != e.check {
+				continue
+			}
+		}
+		hits = appendHit(hits, atoms, buf, at, e.atom)
 	}
 	return hits
 }

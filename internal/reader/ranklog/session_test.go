@@ -56,6 +56,8 @@ func TestEvents(t *testing.T) {
 			"device_oom@1; device_oom@5 quoted"},
 		{"exit codes", "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    sys.exit(3)\nSystemExit: 3\n",
 			"process_exit@4"},
+		{"through a process prefix and a logger", "(Worker_TP1 pid=77) ERROR 03-04 05:06:07 [run.py:12] Traceback (most recent call last):\n(Worker_TP1 pid=77) ERROR 03-04 05:06:07 [run.py:12]   File \"a.py\", line 1, in f\n(Worker_TP1 pid=77) ERROR 03-04 05:06:07 [run.py:12]     g()\n(Worker_TP1 pid=77) ERROR 03-04 05:06:07 [run.py:12] ValueError: no\n",
+			"exception@4"},
 		{"jax placeholder", "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\njax.errors.SimplifiedTraceback: For simplicity, JAX has removed its internal frames.\n",
 			""},
 		{"other writers between", "[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n[rank0]:   File \"a.py\", line 1, in f\n[rank1]:   File \"b.py\", line 2, in g\n[rank1]:     g()\n[rank0]:     f()\n[rank1]: KeyError: 'b'\n[rank0]: ValueError: a\nend\n",

@@ -294,7 +294,7 @@ func (t *trace) goesOn(s *session, m *message, text string) bool {
 	if slices.ContainsFunc(s.joins, func(j *join) bool { return j.tb == t && j.left > 0 }) {
 		return true
 	}
-	if m.level != 0 || m.stamp.Known() && !t.start.stamp.Known() || isBar(text) {
+	if !t.logged(m) || m.stamp.Known() && !t.start.stamp.Known() || isBar(text) {
 		return false
 	}
 	if text[0] == ' ' || text[0] == '\t' || text[0] == '|' {
@@ -375,7 +375,7 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 		}
 		return roleCode
 	}
-	if f := excLine.FindStringSubmatch(body); f != nil && t.plausible(f, last) && m.level == 0 && (!m.met || strings.Contains(f[1], "Error")) {
+	if f := excLine.FindStringSubmatch(body); f != nil && t.plausible(f, last) && t.logged(m) && (!m.met || strings.Contains(f[1], "Error")) {
 		t.typ, t.text = f[1], f[2]
 		return roleHeader
 	}
@@ -398,6 +398,10 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 	}
 	return roleNone
 }
+
+// logged reports whether m was written as the traceback itself was: bare, or
+// line by line through a logger of the same level.
+func (t *trace) logged(m *message) bool { return m.level == 0 || m.level == t.start.level }
 
 // plausible reports whether a line that looks like "name: text" can be the
 // exception of this traceback. Names without a message must look like one.
