@@ -55,6 +55,7 @@ var detectors = []struct {
 	{"device faults", deviceFaults},
 	{"storage", storage},
 	{"exits", exits},
+	{"outside stops", outsideStops},
 	{"changes", changes},
 }
 

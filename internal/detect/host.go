@@ -6,20 +6,24 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
+// nodeWide are the records of a kill that guards the node, not a job's limit.
+var nodeWide = map[string]bool{"earlyoom": true, "systemd-oomd": true, "kubernetes-evicted": true, "kubernetes-node": true}
+
 // hostMemory gathers what is recorded of host and shared memory.
 func hostMemory(in Input, f evidence.Known) {
 	if e := in.first(evidence.HostOOMKill, evidence.HostOOMSched, evidence.HostOOMRay); e != nil {
 		f.Set("host.kill_recorded", evidence.BoolOf(true), e.Span)
 		f.Set("host.who_killed", evidence.TextOf(string(e.Kind)), e.Span)
 	}
+	var victim *evidence.Event // whose resident size is known from the kernel
 	for _, e := range in.Events {
 		switch e.Kind {
 		case evidence.HostOOMKill:
 			if c := e.Attrs.Str("constraint"); c != "" {
 				f.Set("host.constraint", evidence.TextOf(c), e.Span)
 			}
-			if v, ok := e.Attrs["rss"]; ok {
-				f.Set("host.used", v, e.Span)
+			if v, ok := e.Attrs["rss"]; ok && (victim == nil || v.Hi > victim.Attrs["rss"].Hi) {
+				victim = e
 			}
 		case evidence.HostOOMSched, evidence.HostOOMRay:
 			if v, ok := e.Attrs["limit"]; ok {
@@ -28,10 +32,8 @@ func hostMemory(in Input, f evidence.Known) {
 			if v, ok := e.Attrs["used"]; ok {
 				f.Set("host.used", v, e.Span)
 			}
-			if e.Kind == evidence.HostOOMSched {
-				if _, ok := f["host.constraint"]; !ok {
-					f.Set("host.constraint", evidence.TextOf("memcg"), e.Span)
-				}
+			if _, ok := f["host.constraint"]; !ok && e.Kind == evidence.HostOOMSched && !nodeWide[e.Attrs.Str("what")] {
+				f.Set("host.constraint", evidence.TextOf("memcg"), e.Span)
 			}
 		case evidence.JobRecord:
 			if v, ok := e.Attrs["req_mem"]; ok && v.Lo > 0 {
@@ -57,8 +59,12 @@ func hostMemory(in Input, f evidence.Known) {
 			}
 		case evidence.DiskUsage:
 			if e.Attrs.Str("mount") == "/dev/shm" {
-				f.Set("host.shm_size", e.Attrs["size"], e.Span)
-				f.Set("host.shm_full", evidence.BoolOf(e.Attrs["percent"].I >= 98), e.Span)
+				if v, ok := e.Attrs["size"]; ok {
+					f.Set("host.shm_size", v, e.Span)
+				}
+				if v, ok := e.Attrs["percent"]; ok {
+					f.Set("host.shm_full", evidence.BoolOf(v.I >= 98), e.Span)
+				}
 			}
 		case evidence.Exited, evidence.WorkerKilled, evidence.LauncherSummary:
 			if s, ok := e.Attrs["signal"]; ok && s.I != 15 {
@@ -67,6 +73,17 @@ func hostMemory(in Input, f evidence.Known) {
 				}
 			}
 		}
+	}
+	// A logged series of the job's own memory is nearest to what the limit counts;
+	// the victim's resident size is one process's share and stands in last.
+	for _, s := range in.named("host_memory", "") {
+		if s.HasFinite && int64(s.Max.Value) > f["host.used"].Value.Hi {
+			f.Set("host.used", evidence.SizeOf(int64(s.Max.Value), int64(s.Max.Value)), pointSpan(s, s.Max))
+		}
+		break
+	}
+	if _, ok := f["host.used"]; !ok && victim != nil {
+		f.Set("host.used", victim.Attrs["rss"], victim.Span)
 	}
 	if l, ok := f["host.limit"]; ok && l.Value.Lo > 0 {
 		if u, ok := f["host.used"]; ok {
@@ -82,9 +99,6 @@ func hostMemory(in Input, f evidence.Known) {
 		f.Set("host.grows", evidence.BoolOf(up), pointSpan(s, s.First), pointSpan(s, s.Last))
 		if up {
 			f.Set("host.growth_per_step", evidence.FloatOf(t.Slope), pointSpan(s, s.First), pointSpan(s, s.Last))
-		}
-		if _, ok := f["host.used"]; !ok {
-			f.Set("host.used", evidence.SizeOf(int64(s.Last.Value), int64(s.Last.Value)), pointSpan(s, s.Last))
 		}
 		break
 	}
@@ -138,10 +152,10 @@ func exits(in Input, f evidence.Known) {
 				f.Set("exit.signal", s, e.Span)
 			}
 		}
-		if c, ok := e.Attrs["code"]; ok && c.I != 0 {
+		if c, ok := e.Attrs["code"]; ok && c.I != 0 && c.I != -15 && c.I != 143 {
 			if _, done := f["exit.code"]; !done {
 				f.Set("exit.code", c, e.Span)
-				if c.I < 0 && c.I != -15 {
+				if c.I < 0 {
 					if _, done := f["exit.signal"]; !done {
 						f.Set("exit.signal", evidence.IntOf(-c.I), e.Span)
 					}

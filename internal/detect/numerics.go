@@ -2,7 +2,6 @@ package detect
 
 import (
 	"math"
-	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -36,6 +35,12 @@ func nonfinite(in Input, f evidence.Known) {
 	if e.Attrs["hidden"].True() || e.Kind == evidence.LossOmitted {
 		f.Set("nan.hidden", evidence.BoolOf(true), e.Span)
 	}
+	for _, x := range in.Events {
+		if (x.Attrs["hidden"].True() || x.Kind == evidence.LossOmitted) && (x.Step == e.Step || x.Span.Line == e.Span.Line) {
+			f.Set("nan.hidden", evidence.BoolOf(true), x.Span)
+			break
+		}
+	}
 	if w := e.Attrs.Str("where"); w != "" {
 		f.Set("nan.named_where", evidence.TextOf(w), e.Span)
 	}
@@ -63,10 +68,13 @@ func nonfinite(in Input, f evidence.Known) {
 		}
 	}
 	in.each(evidence.NumericWarning, func(x *evidence.Event) {
-		if strings.Contains(x.Text, "degrees of freedom") {
-			f.Set("nan.single_sample_group", evidence.BoolOf(true), x.Span)
+		if x.Attrs.Str("what") == "degenerate-std" {
+			f.Set("nan.degenerate_std", evidence.BoolOf(true), x.Span)
 		}
 	})
+	if _, ok := f["nan.degenerate_std"]; !ok {
+		f.Set("nan.degenerate_std", evidence.BoolOf(false))
+	}
 	if g, ok := f["run.generations"]; ok {
 		f.Set("nan.single_sample_group", evidence.BoolOf(g.Value.I == 1), g.Spans...)
 	}

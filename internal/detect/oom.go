@@ -89,13 +89,9 @@ func deviceMemory(in Input, f evidence.Known) {
 		}
 	}
 	ranks := map[int]bool{}
-	var spans, caught []evidence.Span
+	var spans []evidence.Span
 	for _, x := range in.Events {
-		switch {
-		case x.Quoted:
-		case memoryKind(x.Kind) && in.Recovered(x), x.Kind == evidence.OOMRecovered && !sameCatch(caught, x.Span):
-			caught = append(caught, x.Span)
-		case memoryKind(x.Kind) && !in.Recovered(x) && !ranks[x.Who.Rank]:
+		if memoryKind(x.Kind) && !x.Quoted && !in.Recovered(x) && !ranks[x.Who.Rank] {
 			ranks[x.Who.Rank] = true
 			spans = append(spans, x.Span)
 		}
@@ -106,7 +102,12 @@ func deviceMemory(in Input, f evidence.Known) {
 			f.Set("oom.all_ranks", evidence.BoolOf(len(ranks) >= in.World), spans...)
 		}
 	}
-	f.Set("oom.recovered_before", evidence.IntOf(int64(len(caught))), clip(caught)...)
+	caught := catches(in)
+	var at []evidence.Span
+	for _, c := range caught {
+		at = append(at, c.first)
+	}
+	f.Set("oom.recovered_before", evidence.IntOf(int64(len(caught))), clip(at)...)
 	if sp := again(in, caught, e); sp != nil {
 		f.Set("oom.retry_same_failure", evidence.BoolOf(true), sp...)
 	}
@@ -115,27 +116,41 @@ func deviceMemory(in Input, f evidence.Known) {
 	}
 }
 
-// sameCatch reports whether a handler's line at sp speaks of a failure that is
-// already counted: one within three lines.
-func sameCatch(caught []evidence.Span, sp evidence.Span) bool {
-	for _, c := range caught {
-		if d := sp.Line - c.Line; c.Artifact == sp.Artifact && d >= -3 && d <= 3 {
-			return true
+// A catch is one memory failure that was survived: its own line, what handlers
+// say of it within three lines, or both.
+type catch struct {
+	first, last evidence.Span
+	words       bool // the failure's own line is among them
+}
+
+// catches lists them, each artifact's in order.
+func catches(in Input) []catch {
+	var out []catch
+	for _, x := range in.Events {
+		words := memoryKind(x.Kind) && in.Recovered(x)
+		if x.Quoted || !words && x.Kind != evidence.OOMRecovered {
+			continue
 		}
+		if n := len(out) - 1; n >= 0 && out[n].last.Artifact == x.Span.Artifact && x.Span.Line-out[n].last.Line <= 3 && !(words && out[n].words) {
+			out[n].last = x.Span
+			out[n].words = out[n].words || words
+			continue
+		}
+		out = append(out, catch{x.Span, x.Span, words})
 	}
-	return false
+	return out
 }
 
 // again finds a caught failure after which memory ran out once more, or ended
 // the run at e, before three training lines had been logged.
-func again(in Input, caught []evidence.Span, e *evidence.Event) []evidence.Span {
+func again(in Input, caught []catch, e *evidence.Event) []evidence.Span {
 	for i, c := range caught {
 		next := e.Span
-		if i+1 < len(caught) {
-			next = caught[i+1]
+		if i+1 < len(caught) && caught[i+1].first.Artifact == c.last.Artifact {
+			next = caught[i+1].first
 		}
-		if next.Artifact == c.Artifact && next.Line > c.Line+3 && pointsBetween(in, c.Artifact, c.Offset, next.Offset) < 3 {
-			return []evidence.Span{c, next}
+		if next.Artifact == c.last.Artifact && next.Line > c.last.Line && pointsBetween(in, next.Artifact, c.last.Offset, next.Offset) < 3 {
+			return []evidence.Span{c.first, next}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -15,11 +16,13 @@ import (
 //     do, is missing.
 //  3. Within a group, ranks whose last enqueued work or sequence number is the
 //     lowest, if the numbers differ, are lagging.
-//  4. Different operations or sizes at one sequence number are a mismatch.
+//  4. Different operations or sizes at one sequence number of a group are a
+//     mismatch. Where the lines name no group, only if every rank of the job is at
+//     that number: groups count for themselves, and two of them may meet by chance.
 func collectives(in Input, f evidence.Known) {
 	type group struct {
 		seq  map[int]int64
-		op   map[int64]map[string]bool
+		op   map[int64]map[int]string // by sequence number and rank
 		span map[int]evidence.Span
 	}
 	groups := map[string]*group{}
@@ -38,15 +41,15 @@ func collectives(in Input, f evidence.Known) {
 		ranks[r] = true
 		g := groups[e.Attrs.Str("group")]
 		if g == nil {
-			g = &group{map[int]int64{}, map[int64]map[string]bool{}, map[int]evidence.Span{}}
+			g = &group{map[int]int64{}, map[int64]map[int]string{}, map[int]evidence.Span{}}
 			groups[e.Attrs.Str("group")] = g
 		}
 		if s, ok := e.Attrs["seq"]; ok {
 			g.seq[r] = s.I
 			if g.op[s.I] == nil {
-				g.op[s.I] = map[string]bool{}
+				g.op[s.I] = map[int]string{}
 			}
-			g.op[s.I][e.Attrs.Str("op")+"/"+e.Attrs["numel_in"].String()] = true
+			g.op[s.I][r] = shape(e)
 			g.span[r] = e.Span
 		}
 	})
@@ -96,7 +99,7 @@ func collectives(in Input, f evidence.Known) {
 			f.Set("dist.lagging_ranks", evidence.IntsOf(lag), clip(at)...)
 		}
 		for _, ops := range g.op {
-			if len(ops) > 1 {
+			if mismatched(ops, n != "", in.World) {
 				f.Set("dist.op_mismatch", evidence.BoolOf(true), clip(spans)...)
 			}
 		}
@@ -152,49 +155,112 @@ func collectives(in Input, f evidence.Known) {
 	}
 }
 
+// shape is the operation and size of a timed-out collective as far as all ranks
+// of a group must have the same: "" for point-to-point and rooted operations,
+// whose sides differ by nature, the operation alone where sizes may differ.
+func shape(e *evidence.Event) string {
+	switch op := strings.ToUpper(e.Attrs.Str("op")); {
+	case op == "", op == "SEND", op == "RECV", op == "RECVANYSOURCE", op == "COALESCED", op == "UNKNOWN", strings.HasPrefix(op, "GATHER"), strings.HasPrefix(op, "SCATTER"):
+		return ""
+	case strings.HasPrefix(op, "ALLTOALL"):
+		return op
+	default:
+		return op + "/" + e.Attrs["numel_in"].String()
+	}
+}
+
+// mismatched reports whether the ranks at one sequence number wait in different
+// collectives. world is the number of ranks of the job, 0 if unknown.
+func mismatched(ops map[int]string, named bool, world int) bool {
+	if !named && (world == 0 || len(ops) < world) {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, s := range ops {
+		if s == "" {
+			return false
+		}
+		seen[s] = true
+	}
+	return len(seen) > 1
+}
+
 // aloneRank looks for work that one rank does alone and that has begun and not
-// ended when the others give up waiting.
+// ended when the others give up waiting, and how long it takes: as stated, or
+// from the pace of its progress lines. The pace gives an interval, from the
+// shortest to the longest gap between lines; only an interval that lies wholly on
+// one side of the time-out says on which side the work is.
 func aloneRank(in Input, f evidence.Known, timeout float64) {
 	var open *evidence.Event
-	var progress []evidence.Span
-	var per float64
+	var progress []*evidence.Event
 	in.each(evidence.RankPhase, func(e *evidence.Event) {
-		if e.Attrs["ends"].True() {
+		switch {
+		case e.Attrs["ends"].True():
 			if open != nil && open.Who.Rank == e.Who.Rank {
-				open = nil
+				open, progress = nil, nil
 			}
-			return
-		}
-		if open == nil || open.Who.Rank != e.Who.Rank {
-			open = e
-			return
-		}
-		progress = append(progress, e.Span)
-		if s := e.Attrs["seconds"].F; s > 0 {
-			per = s
+		case open == nil || open.Who.Rank != e.Who.Rank:
+			open, progress = e, nil
+		default:
+			progress = append(progress, e)
 		}
 	})
 	if open == nil {
 		return
 	}
-	f.Set("dist.rank0_alone", evidence.BoolOf(true), append([]evidence.Span{open.Span}, clip(progress)...)...)
+	spans := []evidence.Span{open.Span}
+	for _, e := range progress[:min(len(progress), 8)] {
+		spans = append(spans, e.Span)
+	}
+	f.Set("dist.rank0_alone", evidence.BoolOf(true), spans...)
+	total, lo, hi := aloneSeconds(open, progress)
+	if total <= 0 {
+		return
+	}
+	f.Set("dist.alone_seconds", evidence.FloatOf(total), spans...)
+	if timeout > 0 && (lo > timeout || hi <= timeout) {
+		f.Set("dist.alone_over_timeout", evidence.BoolOf(lo > timeout), spans...)
+	}
+}
+
+// aloneSeconds returns the length of the work that open begins, in seconds, with
+// its bounds; zeros if nothing tells it.
+func aloneSeconds(open *evidence.Event, progress []*evidence.Event) (total, lo, hi float64) {
+	if s := open.Attrs["seconds"].F; s > 0 {
+		return s, s, s
+	}
 	items := float64(open.Attrs["count"].I)
-	total := open.Attrs["seconds"].F
-	if total == 0 && items > 0 && per > 0 {
-		total = items * per
-	}
-	if total > 0 {
-		sp := append([]evidence.Span{open.Span}, clip(progress)...)
-		f.Set("dist.alone_seconds", evidence.FloatOf(total), sp...)
-		if timeout > 0 {
-			f.Set("dist.alone_over_timeout", evidence.BoolOf(total > timeout), sp...)
+	var per float64
+	var gaps []float64
+	last := open
+	for _, e := range progress {
+		if n := e.Attrs["count"].I; items == 0 && n > 0 {
+			items = float64(n)
 		}
+		if s := e.Attrs["seconds"].F; s > 0 {
+			per = s
+		}
+		if last.Stamp.Known() && e.Stamp.Known() && last.Stamp.Clock == e.Stamp.Clock && last.Span.Artifact == e.Span.Artifact {
+			if d := e.Stamp.Time.Sub(last.Stamp.Time).Seconds(); d > 0 {
+				gaps = append(gaps, d)
+			}
+		}
+		last = e
 	}
+	switch {
+	case items == 0:
+		return 0, 0, 0
+	case per > 0:
+		return items * per, items * per, items * per
+	case len(gaps) < 3 || len(gaps) != len(progress):
+		return 0, 0, 0
+	}
+	return items * median(gaps), items * slices.Min(gaps), items * slices.Max(gaps)
 }
 
 // deviceFaults restates the leading device fault.
 func deviceFaults(in Input, f evidence.Known) {
-	order := map[string]int{"hardware": 0, "link": 1, "driver": 2, "application": 3, "notice": 4, "consequence": 5}
+	order := map[string]int{"hardware": 0, "link": 1, "driver": 2, "application": 3, "": 4, "notice": 5, "consequence": 6}
 	var best *evidence.Event
 	in.each(evidence.Xid, func(e *evidence.Event) {
 		if best == nil || order[e.Attrs.Str("severity")] < order[best.Attrs.Str("severity")] {
@@ -202,8 +268,11 @@ func deviceFaults(in Input, f evidence.Known) {
 		}
 	})
 	if best != nil {
-		f.Set("xid.code", best.Attrs["xid"], best.Span)
-		f.Set("xid.severity", best.Attrs["severity"], best.Span)
+		for fact, attr := range map[string]string{"xid.code": "xid", "xid.severity": "severity"} {
+			if v, ok := best.Attrs[attr]; ok {
+				f.Set(fact, v, best.Span)
+			}
+		}
 		if l := in.Lead; l != nil && l.Who.Rank != evidence.None && best.Who.Rank != evidence.None {
 			f.Set("xid.on_fault_device", evidence.BoolOf(best.Who.Rank == l.Who.Rank), best.Span, l.Span)
 		}

@@ -25,6 +25,10 @@ func settings(in Input, f evidence.Known) {
 			}
 			continue
 		}
+		if old, ok := f[s.Name]; ok && s.Name == "run.overlap" && !strings.Contains(old.Value.S, s.Value.S) {
+			f.Set(s.Name, evidence.TextOf(old.Value.S+" "+s.Value.S), append(old.Spans, s.Span)...) // several switches, all of them matter
+			continue
+		}
 		f.Set(s.Name, s.Value, s.Span)
 	}
 	for _, s := range in.Series {
@@ -84,7 +88,7 @@ func settings(in Input, f evidence.Known) {
 	}
 	if last := lrAtFault(in); last != nil {
 		if _, ok := f["run.lr"]; !ok {
-			f.Set("run.lr", evidence.FloatOf(last.LastFinite.Value), pointSpan(last, last.LastFinite))
+			f.Set("run.lr", evidence.FloatOf(last.LastFinite().Value), pointSpan(last, last.LastFinite()))
 		}
 	}
 }
@@ -129,12 +133,28 @@ func changes(in Input, f evidence.Known) {
 		}
 	}
 	diff("changed.batch", "run.batch")
+	if a, ok := effective(p.Facts, f); ok {
+		f.Set("changed.effective_batch", evidence.BoolOf(a), f["run.batch"].Spans...)
+	}
 	diff("changed.precision", "run.precision")
 	diff("changed.lr", "run.lr")
 	if on, ok := f.Bool("run.anomaly_mode"); ok && on {
 		was, _ := p.Facts.Bool("run.anomaly_mode")
 		f.Set("changed.anomaly_mode", evidence.BoolOf(!was), f["run.anomaly_mode"].Spans...)
 	}
+}
+
+// effective compares the effective batch (micro-batch x accumulation x ranks) of
+// two attempts. It is unknown where one lacks its micro-batch, or where only one
+// states accumulation.
+func effective(a, b evidence.Known) (changed, known bool) {
+	size := func(k evidence.Known) int64 {
+		return k["run.batch"].Value.I * max(k["run.accumulation"].Value.I, 1) * max(k["run.world"].Value.I, 1)
+	}
+	_, acc1 := a["run.accumulation"]
+	_, acc2 := b["run.accumulation"]
+	x, y := size(a), size(b)
+	return x != y, x > 0 && y > 0 && acc1 == acc2
 }
 
 // Across sets what only the comparison of all attempts shows: whether the same

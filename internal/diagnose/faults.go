@@ -5,6 +5,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -42,6 +43,7 @@ type Case struct {
 	closed     bool          // a closing word stands after the last training line
 	recovered  map[*timeline.Item]bool
 	survivors  map[*evidence.Event]bool // recovered, by the event itself
+	before     *past                    // nil until asked for
 }
 
 // An Elimination is a rank found by what the others say.
@@ -238,20 +240,65 @@ func (c *Case) setAside() {
 	}
 }
 
-// handled reports whether a handler speaks of it within three lines.
+// handled reports whether a handler speaks of it within three lines and the same
+// process went on: it logged training, or failed once more.
 func (c *Case) handled(it *timeline.Item) bool {
 	if !IsMemory(it.Kind) {
 		return false
 	}
+	p := c.past()
+	lines := p.handlers[part{it.Source, it.Who.Launch}]
+	n, _ := slices.BinarySearch(lines, it.Span.Line-3)
+	if n == len(lines) || lines[n] > it.Span.Line+3 {
+		return false
+	}
+	return p.lastMemory[process{part{it.Source, it.Who.Launch}, it.Who.Rank}] > it.Span.Line+3 || c.pointsAfter(it) > 0
+}
+
+// A past says where handlers spoke, memory ran out and processes ended.
+type past struct {
+	handlers   map[part][]int64      // lines, ascending
+	lastMemory map[process]int64     // line of the last memory failure
+	lastExit   map[int]map[int]int64 // source, rank -> offset of the last exit; of any rank under anyRank
+}
+
+type part struct{ source, launch int }
+
+type process struct {
+	part
+	rank int
+}
+
+const anyRank = -2
+
+// past is computed once.
+func (c *Case) past() *past {
+	if c.before != nil {
+		return c.before
+	}
+	p := &past{map[part][]int64{}, map[process]int64{}, map[int]map[int]int64{}}
 	for _, x := range c.Attempt.Items {
-		if x.Kind != evidence.OOMRecovered || x.Source != it.Source || x.Who.Launch != it.Who.Launch {
-			continue
-		}
-		if d := x.Span.Line - it.Span.Line; d >= -3 && d <= 3 && c.pointsAfter(it) > 0 {
-			return true
+		at := part{x.Source, x.Who.Launch}
+		switch {
+		case x.Kind == evidence.OOMRecovered:
+			p.handlers[at] = append(p.handlers[at], x.Span.Line)
+		case IsMemory(x.Kind) && !x.Quoted:
+			k := process{at, x.Who.Rank}
+			p.lastMemory[k] = max(p.lastMemory[k], x.Span.Line)
+		case role(x) == evidence.RoleExit:
+			if p.lastExit[x.Source] == nil {
+				p.lastExit[x.Source] = map[int]int64{}
+			}
+			for _, r := range []int{x.Who.Rank, anyRank} {
+				p.lastExit[x.Source][r] = max(p.lastExit[x.Source][r], x.Span.Offset)
+			}
 		}
 	}
-	return false
+	for _, l := range p.handlers {
+		slices.Sort(l)
+	}
+	c.before = p
+	return p
 }
 
 // stdoutBuffer is how much of a process's buffered output may come out after the
@@ -288,12 +335,11 @@ func (c *Case) survived(it *timeline.Item) bool {
 }
 
 func (c *Case) exitsAfter(it *timeline.Item) bool {
-	for _, x := range c.Attempt.Items {
-		if role(x) == evidence.RoleExit && x.Source == it.Source && x.Span.Offset > it.Span.Offset && (x.Who.Rank == it.Who.Rank || x.Who.Rank == evidence.None || it.Who.Rank == evidence.None) {
-			return true
-		}
+	last := c.past().lastExit[it.Source]
+	if it.Who.Rank == evidence.None {
+		return last[anyRank] > it.Span.Offset
 	}
-	return false
+	return max(last[it.Who.Rank], last[evidence.None]) > it.Span.Offset
 }
 
 // ownSeries reports whether s is training progress of it's own process.
@@ -453,25 +499,56 @@ func (c *Case) tied(it *timeline.Item) bool {
 	return false
 }
 
-// choose picks the lead among candidates that nothing explains.
-func (c *Case) choose(cands []*timeline.Item) {
-	tl := c.Timeline
-	later := make([]bool, len(cands))
-	for i, a := range cands {
-		for j, b := range cands {
-			if i != j {
-				if r, _ := tl.Compare(a, b); r == timeline.After {
-					later[i] = true
-				}
+// Bounds of the comparison of candidates, far above what a job of a thousand
+// ranks needs: what lies beyond them stays a rival.
+const (
+	maxHeads   = 4096 // processes compared with each other
+	maxMembers = 64   // events of one process that others are compared with
+)
+
+// earliest returns the candidates that are not known to come after another one.
+// Of one process's own log only its first can be; the others of that log still
+// may tell that something came after them.
+func (c *Case) earliest(cands []*timeline.Item) []*timeline.Item {
+	type owner struct {
+		source, attempt, rank int
+		host                  string
+	}
+	groups := map[owner][]*timeline.Item{}
+	var order []owner
+	for _, it := range cands {
+		p := owner{it.Source, it.Attempt, it.Who.Rank, it.Who.Host}
+		if groups[p] == nil {
+			order = append(order, p)
+		}
+		groups[p] = append(groups[p], it)
+	}
+	for _, g := range groups {
+		slices.SortStableFunc(g, func(a, b *timeline.Item) int { return cmp.Compare(a.Span.Offset, b.Span.Offset) })
+	}
+	var first []*timeline.Item
+	for i, p := range order {
+		for _, a := range groups[p] {
+			if a.Span.Offset > groups[p][0].Span.Offset {
+				break
+			}
+			if i >= maxHeads || !slices.ContainsFunc(order[:min(len(order), maxHeads)], func(q owner) bool {
+				return q != p && slices.ContainsFunc(groups[q][:min(len(groups[q]), maxMembers)], func(b *timeline.Item) bool {
+					r, _ := c.Timeline.Compare(a, b)
+					return r == timeline.After
+				})
+			}) {
+				first = append(first, a)
 			}
 		}
 	}
-	var first []*timeline.Item
-	for i, it := range cands {
-		if !later[i] {
-			first = append(first, it)
-		}
-	}
+	return first
+}
+
+// choose picks the lead among candidates that nothing explains.
+func (c *Case) choose(cands []*timeline.Item) {
+	tl := c.Timeline
+	first := c.earliest(cands)
 	if len(first) == 0 { // a cycle of contradicting bases: nothing is decided
 		first = cands
 	}

@@ -232,16 +232,18 @@ func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.
 // generic stands in for identities that a command names and the log does not.
 var generic = map[string]string{"fault.host": "the failing host", "fault.rank": "the failing rank", "nan.step": "the failing one"}
 
-// fill expands a command; identities that are unknown get generic words.
+// fill expands a command; identities that are unknown get the text's own
+// fallback, else generic words.
 func fill(text string, values map[string]evidence.Value) string {
-	all := make(map[string]evidence.Value, len(values)+len(generic))
+	s, unknown := catalog.Expand(text, values)
+	if len(unknown) == 0 {
+		return s
+	}
+	rest := make(map[string]evidence.Value, len(generic))
 	for n, v := range generic {
-		all[n] = evidence.TextOf(v)
+		rest[n] = evidence.TextOf(v)
 	}
-	for n, v := range values {
-		all[n] = v
-	}
-	s, _ := catalog.Expand(text, all)
+	s, _ = catalog.Expand(s, rest)
 	return s
 }
 

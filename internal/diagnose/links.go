@@ -64,6 +64,20 @@ var rules = []rule{
 		from: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted}, to: []evidence.Kind{evidence.Exception, evidence.Interrupted, evidence.NativeCrash, evidence.CUDAFault, evidence.SignalReceived}, within: 2 * time.Minute},
 }
 
+// between holds the rules by which one kind can explain another, in their order.
+var between = func() map[[2]evidence.Kind][]*rule {
+	m := map[[2]evidence.Kind][]*rule{}
+	for i := range rules {
+		for _, from := range rules[i].from {
+			for _, to := range rules[i].to {
+				k := [2]evidence.Kind{from, to}
+				m[k] = append(m[k], &rules[i])
+			}
+		}
+	}
+	return m
+}()
+
 // rankOfKill orders the records of one host-memory kill from the one nearest to
 // the kill.
 func rankOfKill(it *timeline.Item) int {
@@ -80,11 +94,7 @@ func rankOfKill(it *timeline.Item) int {
 
 // explains returns the first rule by which a explains b.
 func (c *Case) explains(a, b *timeline.Item) *rule {
-	for i := range rules {
-		r := &rules[i]
-		if !slices.Contains(r.from, a.Kind) || !slices.Contains(r.to, b.Kind) {
-			continue
-		}
+	for _, r := range between[[2]evidence.Kind{a.Kind, b.Kind}] {
 		if r.same && a.Who.Rank != b.Who.Rank && a.Who.Rank != evidence.None && b.Who.Rank != evidence.None {
 			continue
 		}
@@ -109,22 +119,42 @@ func (c *Case) explains(a, b *timeline.Item) *rule {
 // dropExplained removes candidates that another candidate explains. Of two that
 // explain each other the earlier in the list stays.
 func (c *Case) dropExplained(cands []*timeline.Item) []*timeline.Item {
-	gone := make([]bool, len(cands))
-	for j, b := range cands {
-		for i, a := range cands {
-			if i == j || gone[i] {
-				continue
-			}
-			if c.explains(a, b) != nil {
-				gone[j] = true
+	gone := map[*timeline.Item]bool{}
+	of := byKind(cands)
+	for _, b := range cands {
+		for _, a := range of.explainers(b.Kind) {
+			if a != b && !gone[a] && c.explains(a, b) != nil {
+				gone[b] = true
 				break
 			}
 		}
 	}
+	return slices.DeleteFunc(cands, func(it *timeline.Item) bool { return gone[it] })
+}
+
+// kinds holds events by kind, each kind's in order.
+type kinds map[evidence.Kind][]*timeline.Item
+
+func byKind(items []*timeline.Item) kinds {
+	k := kinds{}
+	for _, it := range items {
+		k[it.Kind] = append(k[it.Kind], it)
+	}
+	return k
+}
+
+// explainers returns the events of the kinds that some rule lets explain kind
+// to, in the order of Specs, then their own.
+func (k kinds) explainers(to evidence.Kind) []*timeline.Item {
 	var out []*timeline.Item
-	for i, it := range cands {
-		if !gone[i] {
-			out = append(out, it)
+	for i := range evidence.Specs {
+		from := evidence.Specs[i].Kind
+		if len(k[from]) > 0 && len(between[[2]evidence.Kind{from, to}]) > 0 {
+			if out == nil {
+				out = k[from][:len(k[from]):len(k[from])]
+			} else {
+				out = append(out, k[from]...)
+			}
 		}
 	}
 	return out
@@ -193,10 +223,11 @@ func (c *Case) explainRest() []Link {
 	var out []Link
 	var named []*timeline.Item
 	for _, it := range c.Attempt.Items {
-		if role(it) == evidence.RoleFault || role(it) == evidence.RoleStop {
+		if (role(it) == evidence.RoleFault || role(it) == evidence.RoleStop) && it != c.Lead && !c.recovered[it] {
 			named = append(named, it)
 		}
 	}
+	of := byKind(named)
 	for _, it := range c.Attempt.Items {
 		if it == c.Lead || rival[it] || c.recovered[it] || c.afterFinish(it) {
 			continue
@@ -208,13 +239,15 @@ func (c *Case) explainRest() []Link {
 		}
 		by := c.Lead
 		name, text := "", ""
-		for _, a := range named {
-			if a == it || c.recovered[a] {
-				continue
-			}
-			if r := c.explains(a, it); r != nil {
-				by, name, text = a, r.name, r.text
-				if a == c.Lead {
+		if r := c.explains(c.Lead, it); r != nil {
+			name, text = r.name, r.text
+		} else {
+			for _, a := range of.explainers(it.Kind) {
+				if a == it {
+					continue
+				}
+				if r := c.explains(a, it); r != nil {
+					by, name, text = a, r.name, r.text
 					break
 				}
 			}

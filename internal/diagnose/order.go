@@ -160,7 +160,7 @@ func LastGood(c *Case) (*evidence.Series, *evidence.Point) {
 			if s.Key.Name != name || s.Key.Phase == "eval" || !s.HasFinite {
 				continue
 			}
-			p := s.LastFinite
+			p := s.LastFinite()
 			if s.Bad > 0 && s.HasBefore {
 				p = s.LastBeforeBad
 			} else if s.Bad > 0 {

@@ -241,7 +241,7 @@ func timeOf(st evidence.Stamp) *incident.Time {
 }
 
 func good(s *evidence.Series, p *evidence.Point) *incident.LastGood {
-	g := &incident.LastGood{Time: timeOf(p.Stamp)}
+	g := &incident.LastGood{Time: timeOf(p.When())}
 	if p.Step != evidence.None {
 		n := p.Step
 		g.Step = &n

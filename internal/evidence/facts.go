@@ -144,6 +144,7 @@ var FactSpecs = [...]FactSpec{
 	{"nan.same_batch", Bool, "the same batch reproduces it", "save the batch at that step and run it alone from the last good checkpoint", "one short run", "reversible"},
 	{"nan.input_finite", Bool, "the inputs of that batch are finite", "assert torch.isfinite on inputs and labels of the batch at that step", "one short run", "reversible"},
 	{"nan.empty_labels", Bool, "the batch has no valid label (all ignored or masked)", "count the labels that are not ignored in the batch at that step", "one short run", "reversible"},
+	{"nan.degenerate_std", Bool, "a warning that a standard deviation is taken over one value", "", "", ""},
 	{"nan.single_sample_group", Bool, "a statistic over one sample (group of one, std with one value)", "print the group size over which mean and standard deviation are taken", "seconds", "reads"},
 	{"nan.memory_fine", Bool, "device memory was flat and below its limit when it began", "nvidia-smi --query-gpu=memory.used,memory.total --format=csv -l 5 beside a rerun", "one short run", "reads"},
 	{"nan.after_oom_recovery", Bool, "it follows a caught out-of-memory in the same attempt", "", "", ""},
@@ -153,6 +154,7 @@ var FactSpecs = [...]FactSpec{
 
 	// Change from the attempt before.
 	{"changed.batch", Bool, "micro-batch differs from the attempt before", "compare the two launch commands", "seconds", "reads"},
+	{"changed.effective_batch", Bool, "micro-batch x accumulation x ranks differs from the attempt before", "compare micro-batch x accumulation x ranks of the two launch commands", "seconds", "reads"},
 	{"changed.precision", Bool, "precision differs from the attempt before", "compare the two launch commands", "seconds", "reads"},
 	{"changed.lr", Bool, "learning rate differs from the attempt before", "compare the two launch commands", "seconds", "reads"},
 	{"changed.anomaly_mode", Bool, "anomaly mode was switched on since the attempt before", "compare the two launch commands", "seconds", "reads"},
@@ -206,6 +208,7 @@ var FactSpecs = [...]FactSpec{
 	// Exits, storage, environment.
 	{"exit.code", Int, "exit code of the first process that ended", "echo $? of the launcher, sacct -j JOB --format=ExitCode", "seconds", "reads"},
 	{"exit.signal", Int, "signal of the first process that ended", "", "", ""},
+	{"stop.sender", Text, "who told the job to stop: preemption, time limit, person", "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit,Restarts; kubectl get events; the cloud's audit log of that machine", "seconds", "reads"},
 	{"disk.avail", Size, "space left where it was written", "df -h and df -i on the checkpoint path; quota -s (lfs quota -u on Lustre)", "seconds", "reads"},
 	{"disk.full_shown", Bool, "df, quota or the error number shows that space or quota is used up", "df -h and df -i on the checkpoint path; quota -s (lfs quota -u on Lustre)", "seconds", "reads"},
 	{"exception.type", Text, "exception type", "", "", ""},
@@ -217,6 +220,8 @@ var FactSpecs = [...]FactSpec{
 	// The leading fault.
 	{"fault.kind", Text, "event kind of the leading fault", "", "", ""},
 	{"fault.rank", Int, "its rank", "", "", ""},
+	{"fault.code", Int, "its exit code, where it is the end of a process", "", "", ""},
+	{"fault.signal", Int, "its signal, where it is the end of a process", "", "", ""},
 	{"fault.host", Text, "its host", "", "", ""},
 	{"fault.text", Text, "its line", "", "", ""},
 	{"fault.what", Text, "its variant (attribute what)", "", "", ""},

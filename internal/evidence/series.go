@@ -35,7 +35,17 @@ type Point struct {
 	Line    int64 // 1-based line of the artifact
 	Offset  int64 // byte offset of that line
 	Length  int32 // bytes of that line (its frame, for carriage-return bars)
-	Stamp   Stamp // filled only for the points kept by name below
+	// Stamp is filled only for points that are sampled or not finite; a pointer,
+	// because every point of a log passes through Add and few have one.
+	Stamp *Stamp
+}
+
+// When returns the time of p, the zero Stamp if it has none.
+func (p *Point) When() Stamp {
+	if p.Stamp == nil {
+		return Stamp{}
+	}
+	return *p.Stamp
 }
 
 // maxPoints bounds the sampled points of a series.
@@ -57,16 +67,17 @@ type Series struct {
 	FirstBad       Point // first non-finite point; valid if Bad > 0
 	LastBeforeBad  Point // last finite point before FirstBad; valid if HasBefore
 	HasBefore      bool
-	LastFinite     Point // last finite point of all
-	HasFinite      bool
+	HasFinite      bool  // some point was finite
 	BadRun         int64 // length of the non-finite run at the end of the series
 	LongestBadRun  int64
 	FiniteAfterBad bool  // a finite value followed a non-finite one
 	Min, Max       Point // over finite points
 	Stride         int64 // largest step distance seen between neighbours, 0 if unknown
 
+	lastFinite Point // last finite point, while Last is not it
+
 	sample []Point
-	every  int64 // keep each every-th point
+	every  int64 // keep each every-th point; a power of two
 	gapMax Point // extreme since the last kept point
 	gapSet bool
 }
@@ -76,9 +87,18 @@ func NewSeries(k SeriesKey) *Series { return &Series{Key: k, every: 1} }
 
 // WillSample reports whether the next point will be kept in the sample, so that
 // a reader can fill in what is costly (its time) only then.
-func (s *Series) WillSample() bool { return s.Count%s.every == 0 }
+func (s *Series) WillSample() bool { return s.Count&(s.every-1) == 0 }
 
-// Add appends the next point in the order of the artifact.
+// LastFinite returns the last finite point of all; valid if HasFinite.
+func (s *Series) LastFinite() Point {
+	if s.BadRun == 0 {
+		return s.Last
+	}
+	return s.lastFinite
+}
+
+// Add appends the next point in the order of the artifact. It takes about 10 ns:
+// a log of a gigabyte has millions of points.
 func (s *Series) Add(p Point) {
 	p.Ordinal = s.Count
 	if s.Count == 0 {
@@ -88,7 +108,7 @@ func (s *Series) Add(p Point) {
 			s.Stride = d
 		}
 	}
-	finite := !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0)
+	finite := p.Value-p.Value == 0
 	if finite {
 		if s.BadRun > 0 {
 			s.FiniteAfterBad = true
@@ -100,14 +120,17 @@ func (s *Series) Add(p Point) {
 		if !s.HasFinite || p.Value > s.Max.Value {
 			s.Max = p
 		}
-		s.LastFinite, s.HasFinite = p, true
+		s.HasFinite = true
 		if p.Value == 0 {
 			s.Zeros++
 		}
 	} else {
+		if s.BadRun == 0 {
+			s.lastFinite = s.Last
+		}
 		if s.Bad == 0 {
 			s.FirstBad = p
-			s.LastBeforeBad, s.HasBefore = s.LastFinite, s.HasFinite
+			s.LastBeforeBad, s.HasBefore = s.lastFinite, s.HasFinite
 		}
 		s.Bad++
 		s.BadRun++
@@ -115,7 +138,7 @@ func (s *Series) Add(p Point) {
 			s.LongestBadRun = s.BadRun
 		}
 	}
-	if s.Count%s.every == 0 {
+	if s.WillSample() {
 		if s.gapSet && (s.gapMax.Value > p.Value || !finite) {
 			s.sample = append(s.sample, s.gapMax)
 		}

@@ -40,12 +40,13 @@ const headroom = 0.06
 //  3. The largest divisor of batch x accumulation that fits is taken, never more
 //     than half of the present batch when the estimate rests on no state size.
 func microBatch(known evidence.Known, values map[string]evidence.Value) {
+	const most = 1 << 20 // beyond this the log's number is no batch
 	b := values["run.batch"].I
-	if b < 1 {
-		return
-	}
 	acc := max(values["run.accumulation"].I, 1)
 	world := max(values["run.world"].I, 1)
+	if b < 1 || b > most || acc > most || world > most {
+		return
+	}
 	effective := b * acc
 	values["fix.effective_batch"] = evidence.IntOf(effective * world)
 	if b == 1 {

@@ -111,7 +111,14 @@ func command(text string, values map[string]evidence.Value) string {
 // settings the person changes first, then the ones below it, then plain PyTorch,
 // then any.
 func edits(e *catalog.Entry, values map[string]evidence.Value) []incident.Edit {
-	order := append(strings.Fields(values["run.frameworks"].S), "pytorch", "any")
+	order := strings.Fields(values["run.frameworks"].S)
+	if values["seen.job_record"].I > 0 || values["seen.host_oom_sched"].I > 0 {
+		order = append(order, "slurm")
+	}
+	if values["run.container"].True() {
+		order = append(order, "kubernetes", "docker")
+	}
+	order = append(order, "pytorch", "any")
 	out := []incident.Edit{}
 	for _, stack := range order {
 		for _, ed := range e.Remedy.Edits {

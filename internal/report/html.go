@@ -95,6 +95,7 @@ type view struct {
 	*incident.Incident
 	For      string
 	Title    string
+	Tone     string // of the verdict: bad or good
 	Verdict  []labelled
 	Badges   []badge
 	Summary  []string
@@ -145,10 +146,16 @@ func newView(inc *incident.Incident, o Options) *view {
 	w := newWords(inc)
 	words := w.verdictOf()
 	v := &view{Incident: inc, w: w, For: o.For, Title: w.title(), proofAt: map[string]string{}}
-	v.Verdict = []labelled{{"First", words.First[0]}, {"Sure", words.Sure[0]}, {"Do", words.Do[0]}, {"Check", words.Check[0]}, {"Order", words.Order[0]}}
+	v.Verdict = words.full()
+	v.Tone = "bad"
+	if inc.FirstFault == nil {
+		v.Tone = "good"
+	}
 	v.Summary = w.executive(words)
 	v.Badges = badges(inc)
-	v.prove()
+	if o.For != Executive { // whose page quotes no logs
+		v.prove()
+	}
 	v.Timeline = timelineOf(v)
 	v.Plots = plotsOf(inc)
 	return v
@@ -166,10 +173,16 @@ func badges(inc *incident.Incident) []badge {
 		out = append(out, badge{"first fault", inc.FirstFaultStanding, standingTones[inc.FirstFaultStanding]})
 		if len(inc.Hypotheses) > 0 {
 			s := inc.Hypotheses[0].Standing
-			out = append(out, badge{"cause", standingWords(s), standingTones[s]})
+			value := standingWords(s)
+			if s == incident.Possible {
+				value = "open"
+			}
+			out = append(out, badge{"cause", value, standingTones[s]})
 		}
 	}
-	out = append(out, badge{"incident", inc.Status, map[string]string{"confirmed": "good", "regressed": "bad", "unresolved": "bad"}[inc.Status]})
+	if inc.FirstFault != nil || inc.Status != "open" {
+		out = append(out, badge{"incident", inc.Status, map[string]string{"confirmed": "good", "regressed": "bad", "unresolved": "bad"}[inc.Status]})
+	}
 	n := 0
 	for _, a := range inc.Artifacts {
 		if a.Fate != "read" {
@@ -227,10 +240,14 @@ func (v *view) prove() {
 		}
 	}
 	if f := v.FirstFault; f != nil && f.Span != nil {
-		event("First fault", "first", f)
+		if v.undecided() {
+			event("Candidate", "rival", f)
+		} else {
+			event("First fault", "first", f)
+		}
 	}
 	for i := range v.FirstFaultRivals {
-		event("Not ordered against it", "rival", &v.FirstFaultRivals[i])
+		event("Candidate", "rival", &v.FirstFaultRivals[i])
 	}
 	event("Memory failure", "rival", v.Order.MemoryEvent)
 	event("Non-finite value", "rival", v.Order.NonfiniteEvent)
@@ -248,6 +265,9 @@ func (v *view) prove() {
 		event("Followed", "plain", &v.Collateral[i].Event)
 	}
 }
+
+// undecided reports whether the first fault is one of several equals.
+func (v *view) undecided() bool { return v.FirstFaultStanding == incident.Undecidable }
 
 func eventWords(e *incident.Event) string {
 	s := kindWords(e.Kind)
@@ -276,12 +296,12 @@ func timeWords(t *incident.Time) string {
 // funcs are the words that the templates use.
 func (v *view) funcs() template.FuncMap {
 	return template.FuncMap{
-		"cites": v.cites, "cause": causeWords, "kind": kindWords, "class": class, "where": where, "near": v.w.near, "who": func(e incident.Event) string { return who(&e) },
+		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near,
 		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper, "sentence": sentence,
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
-		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut, "mark": checkMark,
-		"tone": func(s string) string { return standingTones[s] }, "missing": missingWords, "join": func(s []string) string { return listed(s, 4) },
-		"deref": func(p any) string { return deref(p) }, "href": func(sp *evidence.Span) string { return v.href(sp) }, "plural": plural,
+		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut,
+		"tone": func(s string) string { return standingTones[s] }, "join": func(s []string) string { return listed(s, 4) },
+		"deref": func(p any) string { return deref(p) }, "fates": fateWords, "href": func(sp *evidence.Span) string { return v.href(sp) }, "plural": plural,
 	}
 }
 

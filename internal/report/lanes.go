@@ -60,14 +60,15 @@ type shape struct{ Name, Title string }
 
 // shapes are the marks of the timeline. Each has a form of its own, so that
 // colour is never needed.
-var shapes = []shape{{"good", "last good value"}, {"first", "first fault"}, {"rival", "not ordered against it"}, {"plain", "only followed"}}
+var shapes = []shape{{"good", "last good value"}, {"first", "first fault"}, {"rival", "candidate, not decided"}, {"plain", "only followed"}}
 
 // A happening is what the timeline draws.
 type happening struct {
 	ranks []int // nil: no rank is stated
 	time  *incident.Time
 	step  *int64
-	stage int // order where there are no times: 0 last good, 1 first fault and rivals, 2 followed
+	stage int  // order where there are no times: 0 last good, 1 first fault and rivals, 2 followed
+	zero  bool // the first fault, from which time counts
 	shape string
 	what  string
 	href  string
@@ -95,10 +96,14 @@ func timelineOf(v *view) *lanes {
 	if f.KnownBy == "elimination" {
 		what += ", found by elimination: no words of its own"
 	}
-	all = append(all, &happening{ranks: ranksOf(f), time: f.Time, step: f.Step, stage: 1, shape: "first", what: "first fault: " + what, href: v.href(f.Span)})
+	lead := &happening{ranks: ranksOf(f), time: f.Time, step: f.Step, stage: 1, zero: true, shape: "first", what: "first fault: " + what, href: v.href(f.Span)}
+	if v.undecided() {
+		lead.shape, lead.what = "rival", "candidate for the first fault: "+what
+	}
+	all = append(all, lead)
 	for i := range v.FirstFaultRivals {
 		e := &v.FirstFaultRivals[i]
-		all = append(all, &happening{ranks: ranksOf(e), time: e.Time, step: e.Step, stage: 1, shape: "rival", what: "not ordered against it: " + class(e.Class), href: v.href(e.Span)})
+		all = append(all, &happening{ranks: ranksOf(e), time: e.Time, step: e.Step, stage: 1, shape: "rival", what: "candidate for the first fault: " + class(e.Class), href: v.href(e.Span)})
 	}
 	for _, c := range v.Collateral {
 		h := &happening{ranks: c.Ranks, time: c.Event.Time, step: c.Event.Step, stage: 2, shape: "plain", what: "followed: " + kindWords(c.Event.Kind), href: v.href(c.Event.Span)}
@@ -112,7 +117,11 @@ func timelineOf(v *view) *lanes {
 	}
 	out := &lanes{}
 	out.place(all)
-	out.lay(all, v.Ranks, f)
+	if v.undecided() {
+		out.lay(all, v.Ranks, nil)
+	} else {
+		out.lay(all, v.Ranks, f)
+	}
 	for _, s := range shapes {
 		for _, h := range all {
 			if h.shape == s.Name {
@@ -142,7 +151,7 @@ func (l *lanes) place(all []*happening) {
 		}
 		h.at = t
 		timed++
-		if h.shape == "first" {
+		if h.zero {
 			zero = t
 		}
 	}
@@ -235,7 +244,8 @@ func (l *lanes) byOrder(all []*happening) {
 func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" }
 
 // lay distributes the happenings over the lanes: those of ranks that did
-// something of their own first, then by number; the job's own lane last.
+// something of their own first, then by number; the job's own lane last. The
+// lane of f, where it is given, stands out.
 func (l *lanes) lay(all []*happening, ranks []incident.Rank, f *incident.Event) {
 	busy := map[int]int{}
 	fate := map[int]string{}
@@ -273,7 +283,7 @@ func (l *lanes) lay(all []*happening, ranks []incident.Rank, f *incident.Event) 
 		if s := fate[r]; s != "" {
 			full += ": " + s
 		}
-		laneOf[r] = add(fmt.Sprintf("rank %d", r), full, f.Rank != nil && *f.Rank == r)
+		laneOf[r] = add(fmt.Sprintf("rank %d", r), full, f != nil && f.Rank != nil && *f.Rank == r)
 	}
 	if len(rest) > 0 {
 		n := add(fmt.Sprintf("%d more", len(rest)), ranksWords(rest), false)
@@ -287,7 +297,7 @@ func (l *lanes) lay(all []*happening, ranks []incident.Rank, f *incident.Event) 
 		if len(l.Lanes) == 0 {
 			name = "process"
 		}
-		job = add(name, name, f.Rank == nil)
+		job = add(name, name, f != nil && f.Rank == nil)
 	}
 	for _, h := range all {
 		on := map[int]bool{}

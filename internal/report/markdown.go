@@ -37,7 +37,11 @@ func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 	d := &document{words: newWords(inc), full: o.Full}
 	v := d.verdictOf()
 	d.heading(1, d.title())
-	for _, l := range []labelled{{"First", v.First[0]}, {"Sure", v.Sure[0]}, {"Do", v.Do[0]}, {"Check", v.Check[0]}, {"Order", v.Order[0]}} {
+	for _, l := range v.full() {
+		if r := inc.Remedy; r != nil && l.Label == "Check" && l.Text == r.Command {
+			fmt.Fprintf(d, "- **%s:** %s\n", l.Label, mdCode(l.Text))
+			continue
+		}
 		d.item("- ", "**"+l.Label+":** ", l.Text)
 	}
 	for _, section := range mdSections[o.For] {
@@ -54,6 +58,9 @@ func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 // title names the incident in a few words.
 func (w *words) title() string {
 	if f := w.inc.FirstFault; f != nil {
+		if w.inc.FirstFaultStanding == incident.Undecidable {
+			return upper(w.classes()) + ": which came first is undecided"
+		}
 		s := upper(class(f.Class))
 		if f.Rank != nil {
 			s += fmt.Sprintf(" on rank %d", *f.Rank)
@@ -83,7 +90,7 @@ func mdText(s string) string {
 	words := strings.Fields(oneLine(s))
 	for i, w := range words {
 		head, core, tail := trimPunctuation(w)
-		if strings.ContainsAny(core, special) || hexWord.MatchString(core) || reference.MatchString(core) || emoji.MatchString(core) ||
+		if strings.ContainsAny(core, special) || hexWord.MatchString(core) || reference.MatchString(core) || emoji.MatchString(w) ||
 			autolink.MatchString(core) || i == 0 && listStart.MatchString(w) {
 			if i == 0 && listStart.MatchString(w) {
 				head, core, tail = "", w, ""
@@ -420,8 +427,8 @@ func (d *document) ranks(inc *incident.Incident) {
 		return
 	}
 	d.heading(2, "Ranks")
-	for _, g := range fates(inc.Ranks) {
-		d.item("- ", "", upper(ranksWords(g.ranks))+": "+g.text)
+	for _, s := range fateWords(inc.Ranks) {
+		d.item("- ", "", upper(s))
 	}
 }
 

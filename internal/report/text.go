@@ -79,7 +79,7 @@ func (p *page) para(indent int, mark, text string) {
 	in := strings.Repeat(" ", indent)
 	mark = oneLine(mark)
 	hang := in + strings.Repeat(" ", columns(mark))
-	if columns(mark) > p.width/5 { // too wide to hang the text behind it
+	if columns(mark) > p.width/4 { // too wide to hang the text behind it
 		mark, text, hang = "", mark+text, in+"  "
 	}
 	lines := wrap(text, p.width-columns(hang))
@@ -202,7 +202,7 @@ func (p *page) summary(inc *incident.Incident) {
 	for _, s := range p.executive(p.verdictOf()) {
 		p.para(2, "", s)
 	}
-	p.limits(inc, 1)
+	p.limits(inc)
 }
 
 // reading puts first what decides the next minutes.
@@ -232,7 +232,12 @@ func (p *page) proof(inc *incident.Incident) {
 		}
 	} else {
 		p.section("Proof")
-		p.para(2, where(f.Span)+"  ", f.Text)
+		if w := where(f.Span) + "  "; columns(w) <= p.width/4 {
+			p.para(2, w, f.Text)
+		} else {
+			p.para(2, "", w)
+			p.para(4, "", f.Text)
+		}
 		if s := f.Frame; s != nil {
 			p.at(2, func() {
 				p.para(2, "your line: ", strings.TrimSuffix(fmt.Sprintf("%s:%d in %s: %s", s.File, s.Line, s.Function, s.Source), ": "))
@@ -316,7 +321,7 @@ func (p *page) followed(inc *incident.Incident) {
 	if len(inc.Collateral) > 0 {
 		p.section("What only followed")
 		for i, c := range inc.Collateral {
-			p.at(1+min(i, 4), func() { p.para(2, "- ", p.collateralWords(c)) })
+			p.at(min(i, 5), func() { p.para(2, "- ", p.collateralWords(c)) })
 		}
 	}
 	if len(inc.Contributing) > 0 {
@@ -341,11 +346,11 @@ func (p *page) change(inc *incident.Incident) {
 		if r.Command != "" {
 			p.para(2, "run: ", r.Command)
 		}
+	})
+	p.at(2, func() {
 		if r.Verify != "" {
 			p.para(2, "check: ", r.Verify)
 		}
-	})
-	p.at(2, func() {
 		if s := expected(r); s != "" {
 			p.para(2, "expect: ", s)
 		}
@@ -363,7 +368,10 @@ func (p *page) attempts(inc *incident.Incident) {
 	}
 	p.section("Launches in this input")
 	for i, a := range inc.Attempts {
-		rank := 3
+		rank := 1
+		if len(inc.Attempts) > 3 {
+			rank = 3
+		}
 		if i > 2 && i < len(inc.Attempts)-2 {
 			rank = 5
 		}
@@ -407,8 +415,8 @@ func (p *page) ranks(inc *incident.Incident) {
 		return
 	}
 	p.section("Ranks")
-	for i, g := range fates(inc.Ranks) {
-		p.at(5+min(i, 2), func() { p.para(2, ranksWords(g.ranks)+": ", g.text) })
+	for i, s := range fateWords(inc.Ranks) {
+		p.at(5+min(i, 2), func() { p.para(2, "", s) })
 	}
 }
 
@@ -416,7 +424,7 @@ func (p *page) ranks(inc *incident.Incident) {
 func (p *page) read(inc *incident.Incident) {
 	p.section("Read")
 	p.para(2, "", p.readWords())
-	p.limits(inc, 1)
+	p.limits(inc)
 	if p.full {
 		for _, a := range inc.Artifacts {
 			p.para(2, "- ", artifactWords(a))
@@ -425,9 +433,9 @@ func (p *page) read(inc *incident.Incident) {
 }
 
 // limits are the statements of what could not be read or decided.
-func (p *page) limits(inc *incident.Incident, rank int) {
+func (p *page) limits(inc *incident.Incident) {
 	for i, l := range inc.Limits {
-		p.at(rank+2*min(i, 2), func() { p.para(2, "! ", p.withCite(l)) })
+		p.at(min(i, 1)*(2+min(i, 2)), func() { p.para(2, "! ", p.withCite(l)) })
 	}
 }
 
@@ -595,29 +603,23 @@ func artifactWords(a incident.Artifact) string {
 	return s
 }
 
-// Ranks of one fate.
-type fate struct {
-	ranks []int
-	text  string
-}
-
-// fates groups ranks by fate and last step, in the order of the first rank of
-// each group.
-func fates(ranks []incident.Rank) []fate {
-	var out []fate
-	at := map[string]int{}
+// fateWords tells the fates of ranks, equal ones together, in the order of the
+// first rank of each group.
+func fateWords(ranks []incident.Rank) []string {
+	var order []string
+	of := map[string][]int{}
 	for _, r := range ranks {
-		t := r.Fate
+		s := r.Fate
 		if r.LastStep != nil {
-			t += fmt.Sprintf(", last step %d", *r.LastStep)
+			s += fmt.Sprintf(", last step %d", *r.LastStep)
 		}
-		i, ok := at[t]
-		if !ok {
-			i = len(out)
-			at[t] = i
-			out = append(out, fate{text: t})
+		if of[s] == nil {
+			order = append(order, s)
 		}
-		out[i].ranks = append(out[i].ranks, r.Rank)
+		of[s] = append(of[s], r.Rank)
 	}
-	return out
+	for i, s := range order {
+		order[i] = ranksWords(of[s]) + ": " + s
+	}
+	return order
 }

@@ -117,6 +117,11 @@ type verdict struct {
 	First, Sure, Do, Check, Order []string
 }
 
+// full are the five lines in their longest form.
+func (v verdict) full() []labelled {
+	return []labelled{{"First", v.First[0]}, {"Sure", v.Sure[0]}, {"Do", v.Do[0]}, {"Check", v.Check[0]}, {"Order", v.Order[0]}}
+}
+
 func (w *words) verdictOf() verdict {
 	inc := w.inc
 	v := verdict{Order: w.orderWords(inc.Order)}
@@ -220,7 +225,7 @@ func (w *words) sureWords() []string {
 		first + cause + lower(h.Title) + " (" + h.Entry + ")", first + cause + h.Entry,
 		"first: " + inc.FirstFaultStanding + "; cause " + standingWords(h.Standing) + ": " + h.Entry,
 		"first: " + inc.FirstFaultStanding + "; cause " + h.Standing + ": " + h.Entry,
-		"first " + inc.FirstFaultStanding + ", cause " + h.Standing + ": " + h.Entry,
+		"first " + inc.FirstFaultStanding + "; " + h.Standing + ": " + h.Entry,
 	}
 }
 
@@ -303,18 +308,18 @@ func (w *words) orderWords(o incident.Order) []string {
 		}
 		return " (" + w.near(e.Span) + ")"
 	}
-	launch := ""
+	launch, another := "", ""
 	if !o.SameAttempt {
-		launch = ", in an earlier launch"
+		launch, another = ", in an earlier launch", " (another launch)"
 	}
 	mem, nan := "device memory ran out", "non-finite value"
 	switch o.Relation {
 	case incident.OOMFirst:
 		s := mem + "%s before the " + nan + "%s" + launch
-		return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", "")}
+		return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", ""), "device memory, then non-finite" + another}
 	case incident.NaNFirst:
 		s := "the " + nan + "%s came before " + mem + "%s" + launch
-		return []string{fmt.Sprintf(s, at(o.NonfiniteEvent), at(o.MemoryEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", "")}
+		return []string{fmt.Sprintf(s, at(o.NonfiniteEvent), at(o.MemoryEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", ""), "non-finite, then device memory" + another}
 	case incident.OOMOnly:
 		return []string{"device memory only: no non-finite training value is in evidence", "device memory only, no non-finite value"}
 	case incident.NaNOnly:
@@ -432,9 +437,9 @@ func (w *words) bracketWords(o incident.Order) string {
 	if b == nil || b.FirstSeen == nil {
 		return ""
 	}
-	s := "first seen at " + w.goodWords(b.FirstSeen)
+	s := "first seen: " + w.goodWords(b.FirstSeen)
 	if b.LastFinite != nil {
-		s = "last finite at " + w.goodWords(b.LastFinite) + ", " + s
+		s = "last finite: " + w.goodWords(b.LastFinite) + "; " + s
 	}
 	if b.Stride != nil && *b.Stride > 1 {
 		s += fmt.Sprintf("; logged every %d steps, so it began in between", *b.Stride)
@@ -507,18 +512,9 @@ func (w *words) executive(v verdict) []string {
 	if f == nil {
 		return []string{sentence(upper(v.First[0])), sentence(upper(v.Sure[0]))}
 	}
-	lost := "The run failed: " + class(f.Class)
-	if inc.FirstFaultStanding == incident.Undecidable {
-		seen := map[string]bool{f.Class: true}
-		for _, r := range inc.FirstFaultRivals {
-			if !seen[r.Class] {
-				seen[r.Class] = true
-				lost += " or " + class(r.Class)
-			}
-		}
-	}
+	lost := "The run failed: " + w.classes()
 	if inc.Outcome == incident.Interrupted {
-		lost = "The run was ended early: " + class(f.Class)
+		lost = "The run was ended early: " + w.classes()
 	}
 	if g := inc.LastGood; g != nil && g.Step != nil {
 		lost += fmt.Sprintf("; the last good step on record is %d", *g.Step)
@@ -556,6 +552,24 @@ func (w *words) executive(v verdict) []string {
 		out = append(out, fmt.Sprintf(only, plural(n, "kind")))
 	}
 	return out
+}
+
+// classes names the class of the first fault and, where it is undecided, those
+// of its rivals.
+func (w *words) classes() string {
+	f := w.inc.FirstFault
+	s := class(f.Class)
+	if w.inc.FirstFaultStanding != incident.Undecidable {
+		return s
+	}
+	seen := map[string]bool{f.Class: true}
+	for _, r := range w.inc.FirstFaultRivals {
+		if !seen[r.Class] {
+			seen[r.Class] = true
+			s += " or " + class(r.Class)
+		}
+	}
+	return s
 }
 
 func upper(s string) string {

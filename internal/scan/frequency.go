@@ -51,11 +51,16 @@ func rarest(text string, m mesh) int {
 	return best
 }
 
-// weight is how often gram occurs by the tables, in units of 2^-56; a piece of
-// logWords counts as one in 512 positions at least.
+// weight is how often gram occurs by the tables, in units of 2^-56. A piece of
+// logWords counts as one in 512 positions, one of stepWords as one in 128.
 func weight(gram string) uint64 {
-	if len(gram) >= 3 && logGrams()[packFold(gram)] {
-		return 1 << (56 - 9)
+	if len(gram) >= 3 {
+		switch k := packFold(gram); {
+		case stepGrams()[k]:
+			return 1 << (56 - 7)
+		case logGrams()[k]:
+			return 1 << (56 - 9)
+		}
 	}
 	a := classOf[gram[0]]
 	halfBits := int(frequency[a] - '0')
@@ -67,16 +72,22 @@ func weight(gram string) uint64 {
 	return 1 << max(56-halfBits/2, 0)
 }
 
-// logGrams are the pieces of three to five bytes of logWords, packed.
-var logGrams = sync.OnceValue(func() map[uint64]bool {
-	grams := make(map[uint64]bool, 2*len(logWords))
-	for i := range len(logWords) - 5 {
+// logGrams and stepGrams are the pieces of three to five bytes of logWords and
+// stepWords, packed.
+var (
+	logGrams  = sync.OnceValue(func() map[uint64]bool { return pieces(logWords) })
+	stepGrams = sync.OnceValue(func() map[uint64]bool { return pieces(stepWords) })
+)
+
+func pieces(words string) map[uint64]bool {
+	grams := make(map[uint64]bool, 2*len(words))
+	for i := range len(words) - 5 {
 		for n := 3; n <= 5; n++ {
-			grams[packFold(logWords[i:i+n])] = true
+			grams[packFold(words[i:i+n])] = true
 		}
 	}
 	return grams
-})
+}
 
 // packFold packs the bytes of a gram, letters without case, into a number.
 func packFold(gram string) (x uint64) {
@@ -85,6 +96,11 @@ func packFold(gram string) (x uint64) {
 	}
 	return x
 }
+
+// stepWords stand on the lines that trainers print for every step, which are most
+// of many logs.
+const stepWords = ` 'loss': 'grad_norm': 'learning_rate': 'epoch': iteration consumed samples: elapsed time per iteration (ms): throughput per GPU` +
+	` learning rate: global batch size: lm loss: loss scale: grad norm: number of skipped iterations: nan iterations: , loss= it/s, loss:     `
 
 // logWords stand on so many lines of training logs that what they are made of
 // is common there, however rare it is elsewhere.

@@ -97,8 +97,9 @@ func build(atoms []Atom, use level) *Matcher {
 		m.longest = max(m.longest, len(a.Text))
 	}
 	if use > plainGo && len(short) <= maxTeddies*teddyAtoms {
-		for ids := range slices.Chunk(short, teddyAtoms) {
-			m.filters = append(m.filters, newTeddy(m.atoms, ids, use))
+		n := (len(short) + teddyAtoms - 1) / teddyAtoms // as few teddies as will do, of one size
+		for k := range n {
+			m.filters = append(m.filters, newTeddy(m.atoms, short[len(short)*k/n:len(short)*(k+1)/n], use))
 		}
 		short = nil
 	}

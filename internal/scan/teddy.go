@@ -12,25 +12,54 @@ import (
 // et al., NSDI 2019): the atoms are dealt out to eight buckets, one bit each. For
 // each of the first four bytes of an atom's window two tables, by the byte's low
 // and high half, say which buckets have such a byte there; where the and of all
-// eight look-ups is not zero, the atoms of the buckets left are compared.
+// eight look-ups is not zero, the atoms with the hash of the window are compared.
 type teddy struct {
-	use     level
-	tables  teddyTables
-	wide    *wideTables // for AVX-512
-	buckets [8][]short
+	use    level
+	tables teddyTables
+	wide   *wideTables // for AVX-512
+	// shorts are the atoms by the hash of their window: those of hash h are
+	// shorts[first[h]:first[h+1]]. Atoms shorter than a window are in tiny.
+	shorts, tiny []short
+	first        [257]uint16
 }
 
-// A short says that an occurrence of atom may start off bytes before a window
-// whose bytes, letters folded by fold, are those of text.
+// A short is an atom whose window starts off bytes from its start. An occurrence
+// is the eight bytes there, or-ed with fold, and-ed with mask, that equal text: an
+// atom of up to eight bytes is compared at once.
 type short struct {
-	text, fold, mask uint32
+	text, fold, mask uint64
+	hash             uint8
 	atom, off        int32
 }
 
+func newShort(a Atom, id int32, off int) short {
+	e := short{atom: id, off: int32(off)}
+	for k := range min(len(a.Text), 8) {
+		c, shift := a.Text[k], 8*k
+		e.mask |= 0xff << shift
+		if a.Fold && c|0x20 >= 'a' && c|0x20 <= 'z' {
+			e.fold |= 0x20 << shift
+		}
+		e.text |= uint64(c) << shift
+	}
+	e.text |= e.fold
+	if off+teddyWindow <= len(a.Text) {
+		var window uint32
+		for k := range teddyWindow {
+			window |= uint32(a.Text[off+k]) << (8 * k)
+		}
+		e.hash = windowHash(window)
+	}
+	return e
+}
+
+// windowHash is the same for both cases of a window's letters.
+func windowHash(window uint32) uint8 { return uint8((window | 0x20202020) * 0x9E3779B1 >> 24) }
+
 const (
 	teddyWindow = 4
-	teddyAtoms  = 32 // more make too many false alarms
-	maxTeddies  = 4  // more cost as much as a sieve
+	teddyAtoms  = 48 // more make too many false alarms
+	maxTeddies  = 3  // more cost as much as a sieve
 )
 
 // teddyTables holds, for each byte of the window, the table by the low half of
@@ -64,17 +93,11 @@ func newTeddy(atoms []Atom, ids []int32, use level) *teddy {
 	})
 	for i, w := range windows {
 		bucket := i * 8 / len(windows)
-		e := short{atom: w.atom, off: w.off}
-		for k := range len(w.text) {
-			c, shift := w.text[k], 8*k
-			e.mask |= 0xff << shift
-			if atoms[w.atom].Fold && c|0x20 >= 'a' && c|0x20 <= 'z' {
-				e.fold |= 0x20 << shift
-			}
-			e.text |= uint32(c) << shift
+		if e := newShort(atoms[w.atom], w.atom, int(w.off)); len(w.text) < teddyWindow {
+			t.tiny = append(t.tiny, e)
+		} else {
+			t.shorts = append(t.shorts, e)
 		}
-		e.text |= e.fold
-		t.buckets[bucket] = append(t.buckets[bucket], e)
 		for k := range teddyWindow {
 			for c := range 256 {
 				if k >= len(w.text) || byte(c) == w.text[k] || atoms[w.atom].Fold && equalFold([]byte{byte(c)}, w.text[k:k+1]) {
@@ -86,6 +109,13 @@ func newTeddy(atoms []Atom, ids []int32, use level) *teddy {
 				}
 			}
 		}
+	}
+	slices.SortStableFunc(t.shorts, func(a, b short) int { return int(a.hash) - int(b.hash) })
+	for _, e := range t.shorts {
+		t.first[int(e.hash)+1]++
+	}
+	for h := range t.first[1:] {
+		t.first[h+1] += t.first[h]
 	}
 	return t
 }
@@ -125,23 +155,28 @@ func (t *teddy) scan(atoms []Atom, buf []byte, from, limit int, hits []Hit, foun
 
 // verify appends the occurrences whose windows start at i.
 func (t *teddy) verify(atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
-	var window uint32
-	if i+4 <= len(buf) {
-		window = binary.LittleEndian.Uint32(buf[i:])
-	} else {
-		for k, c := range buf[i:] {
-			window |= uint32(c) << (8 * k)
-		}
+	if len(t.tiny) > 0 {
+		hits = verifyShorts(t.tiny, atoms, buf, i, hits)
 	}
-	set := byte(0xff)
-	for k := range teddyWindow {
-		c := byte(window >> (8 * k))
-		set &= t.tables[2*k][c&15] & t.tables[2*k+1][c>>4]
+	if i+teddyWindow > len(buf) {
+		return hits
 	}
-	for ; set != 0; set &= set - 1 {
-		for _, e := range t.buckets[bits.TrailingZeros8(set)] {
-			if (window|e.fold)&e.mask == e.text {
-				hits = appendHit(hits, atoms, buf, i-int(e.off), e.atom)
+	h := int(windowHash(binary.LittleEndian.Uint32(buf[i:])))
+	return verifyShorts(t.shorts[t.first[h]:t.first[h+1]], atoms, buf, i, hits)
+}
+
+func verifyShorts(list []short, atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
+	for k := range list {
+		e := &list[k]
+		at := i - int(e.off)
+		if at < 0 || at+8 > len(buf) {
+			hits = appendHit(hits, atoms, buf, at, e.atom)
+		} else if (binary.LittleEndian.Uint64(buf[at:])|e.fold)&e.mask == e.text {
+			a := &atoms[e.atom]
+			if len(a.Text) > 8 || a.Except != nil {
+				hits = appendHit(hits, atoms, buf, at, e.atom)
+			} else {
+				hits = append(hits, Hit{at, e.atom})
 			}
 		}
 	}

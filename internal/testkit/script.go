@@ -420,7 +420,7 @@ func (c *Case) points(words []string) error {
 	}
 	for _, w := range words[1:] {
 		step, v, ok := strings.Cut(w, ":")
-		p := evidence.Point{Step: evidence.None, Stamp: st}
+		p := evidence.Point{Step: evidence.None, Stamp: &st}
 		var err error
 		if step != "-" {
 			if p.Step, err = strconv.ParseInt(step, 10, 64); err != nil {

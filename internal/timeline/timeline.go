@@ -252,8 +252,8 @@ func (t *Timeline) group() {
 		for _, x := range t.Sources[i].Series {
 			if n := of(i, x.Key.Launch); n >= 0 {
 				t.Attempts[n].Series = append(t.Attempts[n].Series, x)
-				t.Attempts[n].span(x.First.Stamp)
-				t.Attempts[n].span(x.Last.Stamp)
+				t.Attempts[n].span(x.First.When())
+				t.Attempts[n].span(x.Last.When())
 				continue
 			}
 			for _, a := range t.Attempts {
@@ -274,39 +274,37 @@ func (t *Timeline) group() {
 		if it.Attempt >= 0 {
 			continue
 		}
-		for n, a := range t.Attempts {
-			if t.concerns(it, n) {
-				a.Items = append(a.Items, it)
-			}
+		for _, n := range t.concerns(it) {
+			t.Attempts[n].Items = append(t.Attempts[n].Items, it)
 		}
 	}
 }
 
-// concerns reports whether a machine record can belong to attempt n: it does
-// unless its time lies clearly outside the attempt and inside another.
-func (t *Timeline) concerns(it *Item, n int) bool {
-	if len(t.Attempts) == 1 || !it.Stamp.Known() || it.Stamp.Clock != "wall" {
-		return true
-	}
+// concerns lists the attempts that a machine record can belong to: those in
+// whose time it lies and those whose time is not known; all of them, if it lies
+// in none.
+func (t *Timeline) concerns(it *Item) []int {
 	const slack = 5 * time.Minute
-	within := func(a *Attempt) (bool, bool) {
-		if !a.Start.Known() || !a.End.Known() {
-			return false, false
+	dated := it.Stamp.Known() && it.Stamp.Clock == "wall"
+	var all, in []int
+	within := false
+	for n, a := range t.Attempts {
+		all = append(all, n)
+		known := dated && a.Start.Known() && a.End.Known()
+		if known {
+			d1, ok1 := between(a.Start, it.Stamp)
+			d2, ok2 := between(it.Stamp, a.End)
+			if known = ok1 && ok2; known && (d1 < -slack || d2 < -slack) {
+				continue
+			}
 		}
-		d1, ok1 := between(a.Start, it.Stamp)
-		d2, ok2 := between(it.Stamp, a.End)
-		return d1 >= -slack && d2 >= -slack, ok1 && ok2
+		within = within || known
+		in = append(in, n)
 	}
-	in, known := within(t.Attempts[n])
-	if in || !known {
-		return true
+	if within {
+		return in
 	}
-	for m, a := range t.Attempts {
-		if in, known := within(a); m != n && in && known {
-			return false
-		}
-	}
-	return true
+	return all
 }
 
 // sequence orders run artifacts that are whole logs of their own in time: files
@@ -340,8 +338,8 @@ func (t *Timeline) sequence() []int {
 			add(e.Stamp)
 		}
 		for _, x := range s.Series {
-			add(x.First.Stamp)
-			add(x.Last.Stamp)
+			add(x.First.When())
+			add(x.Last.When())
 		}
 		if !r.from.IsZero() {
 			rs = append(rs, r)

@@ -171,7 +171,7 @@ func (r *rows) add(w *row) {
 		}
 		p := evidence.Point{Step: step, Value: c.v * t.scale, Line: c.line, Offset: c.offset, Length: int32(len(c.quote))}
 		if bad(c.v) {
-			p.Stamp = stamp
+			p.Stamp = copyOf(stamp)
 			if (t.series.Bad == 0 || t.finite >= quietPoints) && !t.quiet && t.events < maxEvents {
 				t.events++
 				if best.t == nil || t.rank < best.t.rank {
@@ -182,7 +182,7 @@ func (r *rows) add(w *row) {
 		} else {
 			t.finite++
 			if t.series.WillSample() {
-				p.Stamp = stamp
+				p.Stamp = copyOf(stamp)
 			}
 		}
 		t.series.Add(p)
@@ -198,6 +198,10 @@ func (r *rows) add(w *row) {
 		r.s.Event(evidence.Event{Kind: evidence.Finished, Who: evidence.Nobody(), Stamp: stamp, Step: step, Text: printable(sp.Quote), Span: sp, Attrs: evidence.Attrs{"what": evidence.TextOf("train_runtime")}})
 	}
 }
+
+// copyOf puts the time of one kept point on the heap; those of the others stay
+// off it.
+func copyOf(st evidence.Stamp) *evidence.Stamp { return &st }
 
 // evalRow reports whether a row says that it is of an evaluation; OpenMMLab
 // writes "mode": "val".

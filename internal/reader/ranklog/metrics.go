@@ -2,6 +2,7 @@ package ranklog
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/reader"
@@ -19,38 +20,52 @@ const (
 	shapeHeader                           // Ultralytics column names
 	shapeTuple                            // name_train_20, 1.5, [1.5, 0.2]
 	shapeStack                            // the log names DeepSpeed
+	shapeLoss     metricShape = 0         // shapeDict behind a quote, else shapeFields
 )
 
 // metricLiterals are the literals of metric and progress lines with the parser
 // of each. They are chosen to be rare elsewhere: tracebacks and configuration
-// dumps hold few of them, and those are turned away by the parsers.
+// dumps hold few of them, and those are turned away by the parsers. The lines of
+// the common trainers are selected by one literal each; where another one stands
+// on every such line too, it is taken out there, which halves the cost of finding
+// them.
 var metricLiterals = [...]struct {
 	text  string
 	fold  bool
 	shape metricShape
 }{
 	{"it/s", false, shapeBar}, {"s/it", false, shapeBar},
-	{"'loss':", false, shapeDict}, {"{'eval_", false, shapeDict}, {"{'train_runtime'", false, shapeDict},
+	{"{'eval_", false, shapeDict}, {"{'train_runtime'", false, shapeDict},
 	{"elapsed time per iteration", false, shapeMegatron},
+	{"loss':", true, shapeLoss}, // a dict's key, or the end of one
 	{"loss:", true, shapeFields}, {"loss=", true, shapeFields}, {"loss ", true, shapeFields}, {"loss\":", true, shapeFields},
-	{"loss': ", true, shapeFields}, {"loss_step=", false, shapeFields}, {"loss/train/total", false, shapeFields}, {"loss[", true, shapeFields},
+	{"loss_step=", false, shapeFields}, {"loss/train/total", false, shapeFields}, {"loss[", true, shapeFields},
 	{"{'loss", false, shapeFields}, {"lm loss value", false, shapeFields}, {" : Cost ", false, shapeFields}, {"xent: ", false, shapeFields},
-	{"grad_norm", false, shapeFields}, {"grad norm", false, shapeFields}, {"gnorm", true, shapeFields},
+	{"grad_norm", false, shapeFields}, {"{'grad_norm", false, shapeFields}, {"grad norm", false, shapeFields}, {"gnorm", true, shapeFields},
 	{"skipped=", false, shapeFields}, {"_train_", false, shapeTuple},
-	{"[batch=", false, shapeFields}, {"MemAllocated=", false, shapeFields}, {"Max_MA ", false, shapeFields}, {"memory (MB) |", false, shapeFields},
+	{"[batch=", false, shapeFields}, {"MemAllocated=", false, shapeFields}, {" Max_MA ", false, shapeFields}, {"memory (MB) |", false, shapeFields},
 	{"current alloc=", false, shapeFields}, {"memory allocated", true, shapeFields}, {"memory reserved", true, shapeFields}, {"allocated ", false, shapeFields},
-	{"memory: ", false, shapeFields}, {"alloc=", false, shapeFields}, {"gpu_mem", false, shapeFields}, {"GPU_mem", false, shapeHeader},
+	{"memory: ", false, shapeFields}, {"alloc=", false, shapeFields}, {"gpu_mem:", false, shapeFields}, {"gpu_mem=", false, shapeFields}, {"gpu_mem ", false, shapeFields}, {"gpu_mem_", false, shapeFields}, {"gpu_memory", false, shapeFields}, {"GPU_mem ", false, shapeHeader},
 	{"Free GPU", true, shapeFields}, {"device free", false, shapeFields}, {"peak reserved", false, shapeFields}, {"peak alloc", false, shapeFields},
 	{"peak memory consumption", false, shapeFields}, {"memory/peak_", false, shapeFields}, {"memory/current_", false, shapeFields},
 	{"[hostmem]", false, shapeFields}, {"Virtual Memory:", false, shapeFields}, {"avail mem=", false, shapeFields}, {"mem usage=", false, shapeFields}, {"Using (GB)", false, shapeFields},
 	{"reduced_train_", false, shapeFields}, {"DeepSpeed", false, shapeStack}, {"deepspeed", false, shapeStack},
 }
 
+// metricExcept takes hits out that another literal selects the line for.
+var metricExcept = map[string]*scan.Except{
+	"loss=":     {Behind: []string{"it/s, ", "s/it, "}},
+	"loss ":     {Before: []string{"scale:"}}, // Megatron, beside its loss
+	"{'loss":    {Before: []string{"':"}},
+	"grad_norm": {Before: []string{"': "}}, // Hugging Face, beside its loss
+	"grad norm": {Behind: []string{" | "}}, // Megatron
+}
+
 // metricAtoms returns the literals whose hits select a line for metrics.line.
 func metricAtoms() []scan.Atom {
 	out := make([]scan.Atom, len(metricLiterals))
 	for i, l := range metricLiterals {
-		out[i] = scan.Atom{Text: l.text, Fold: l.fold}
+		out[i] = scan.Atom{Text: l.text, Fold: l.fold, Except: metricExcept[l.text]}
 	}
 	return out
 }
@@ -127,25 +142,29 @@ type metrics struct {
 	recent   [64]*metricTrack
 	recentID [64]uint64
 	events   int
-	full     bool // the series limit was reported
+	full     bool       // the series limit was reported
+	bad      []scan.Hit // scratch of mayBeBad
 
 	ranks    map[string]int // rank of a line prefix
 	baseRank int
 	haveBase bool
 
-	bar       barState
-	desc      barDesc
-	hf        map[int]*hfState // by rank
-	megatron  map[int]*megatronState
-	counters  map[counterKey]*stepCounter
-	yolo      []yoloColumn
-	deepspeed bool
-	epochSeen bool    // some metric line names an epoch
-	epochZero bool    // epochs are counted from 0
-	block     int64   // step of a Composer block, None outside
-	hostLimit float64 // last host memory limit stated, bytes
-	total     int64   // last total of steps reported as a fact
-	totalAt   int     // its launch
+	bar      barState
+	desc     barDesc
+	hf       map[int]*hfState // by rank
+	megatron map[int]*megatronState
+	counters map[counterKey]*stepCounter
+	// The counter before: most lines ask for the same one.
+	lastCounter    *stepCounter
+	lastCounterKey counterKey
+	yolo           []yoloColumn
+	deepspeed      bool
+	epochSeen      bool    // some metric line names an epoch
+	epochZero      bool    // epochs are counted from 0
+	block          int64   // step of a Composer block, None outside
+	hostLimit      float64 // last host memory limit stated, bytes
+	total          int64   // last total of steps reported as a fact
+	totalAt        int     // its launch
 
 	f metricFields
 	d dictLine
@@ -174,7 +193,13 @@ func (m *metrics) line(raw []byte, l *scan.Line, hits []scan.Hit, id func() (evi
 			continue
 		}
 		s := metricLiterals[h.Atom].shape
-		if s == shapeDict && dictAt < 0 {
+		if s == shapeLoss {
+			s = shapeFields
+			if h.Off > 0 && raw[h.Off-1] == '\'' && raw[h.Off] == 'l' {
+				s |= shapeDict
+			}
+		}
+		if s&shapeDict != 0 && dictAt < 0 {
 			dictAt = h.Off
 		}
 		shapes |= s
@@ -218,6 +243,7 @@ func (m *metrics) begin(raw []byte, l *scan.Line, id func() (evidence.Who, evide
 	if launch != m.launch {
 		m.launch = launch
 		m.bar = barState{}
+		m.lastCounter = nil
 		clear(m.counters)
 		clear(m.hf)
 		clear(m.megatron)
@@ -241,6 +267,15 @@ func (m *metrics) identity() (evidence.Who, evidence.Stamp) {
 		}
 	}
 	return m.who, m.stamp
+}
+
+// time returns the line's time for a point; nil when it has none.
+func (m *metrics) time() *evidence.Stamp {
+	_, st := m.identity()
+	if !st.Known() {
+		return nil
+	}
+	return &st
 }
 
 // lineRank returns the rank that printed raw. The prefix of a line decides;
@@ -326,7 +361,7 @@ func (m *metrics) eachFrame(raw []byte, f func(from, to int)) {
 	if m.l.Number != m.doneLine {
 		m.doneLine, m.done = m.l.Number, 0
 	}
-	if from == 0 || !mayBeBad(raw[:from]) {
+	if from == 0 || !m.mayBeBad(raw[:from]) {
 		if m.at(end) > m.done {
 			m.done = m.at(end)
 			f(from, end)
@@ -352,10 +387,13 @@ func (m *metrics) eachFrame(raw []byte, f func(from, to int)) {
 func isErase(c byte) bool { return c == '\r' || c == '\b' }
 
 // mayBeBad reports whether b holds the letters of a non-finite value. A rate of
-// "inf it/s" does not count.
-func mayBeBad(b []byte) bool {
-	if bytes.Contains(b, []byte("nan")) || bytes.Contains(b, []byte("NaN")) || bytes.Contains(b, []byte("NAN")) {
-		return true
-	}
-	return bytes.Contains(b, []byte("=inf")) || bytes.Contains(b, []byte("=-inf")) || bytes.Contains(b, []byte(": inf")) || bytes.Contains(b, []byte(" INF"))
+// "inf it/s" does not count. One line of bars has thousands of bytes: one pass
+// for all literals takes a seventh of the time of bytes.Contains for each.
+func (m *metrics) mayBeBad(b []byte) bool {
+	m.bad = badMatcher().Scan(b, m.bad[:0])
+	return len(m.bad) > 0
 }
+
+var badMatcher = sync.OnceValue(func() *scan.Matcher {
+	return scan.New([]scan.Atom{{Text: "nan", Fold: true}, {Text: "=inf"}, {Text: "=-inf"}, {Text: ": inf"}, {Text: " INF"}})
+})

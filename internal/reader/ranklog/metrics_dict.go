@@ -273,6 +273,10 @@ func (m *metrics) sentinelRun(raw []byte, d *dictLine, st *hfState, root int, vi
 // all digits printed; DeepSpeed's ZeRO reports that for k broken groups. Fewer
 // than four digits of an irrational root prove nothing and return 0.
 func normSentinel(text []byte, v float64) int {
+	// Nearly every norm is far from all four.
+	if v < 0.999 || v > 2.001 || v > 1.001 && v < 1.413 || v > 1.415 && v < 1.731 || v > 1.733 && v < 1.999 {
+		return 0
+	}
 	digits, frac := 0, 0
 	point := false
 	for _, c := range text {

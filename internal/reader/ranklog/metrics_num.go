@@ -1,7 +1,9 @@
 package ranklog
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -9,9 +11,9 @@ var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 
 // parseNumber reads the decimal number that begins at b[i] and returns its value and
 // the offset behind it; end == i means that there is none. A sign, thousands
-// commas (groups of three digits), a fraction and an exponent are read. Numbers
-// of up to 15 significant digits with a small exponent are exact by one
-// multiplication; strconv does the rest.
+// commas (groups of three digits), a fraction and an exponent are read. The value
+// is the nearest float64: by one division for up to 15 digits, by quotient for up
+// to 19, which Python prints; strconv does the rest.
 func parseNumber(b []byte, i int) (v float64, end int) {
 	start := i
 	neg := false
@@ -39,6 +41,13 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 	}
 	if i < len(b) && b[i] == '.' {
 		j := i + 1
+		for ; j+8 <= len(b); j += 8 {
+			n, ok := eightDigits(binary.LittleEndian.Uint64(b[j:]))
+			if !ok {
+				break
+			}
+			mant = mant*1e8 + n
+		}
 		for j < len(b) {
 			c := b[j] - '0'
 			if c > 9 {
@@ -76,14 +85,16 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 			i = j
 		}
 	}
-	if digits <= 19 && mant < 1<<53 {
-		switch {
+	if digits <= 19 {
+		switch exact := mant < 1<<53; {
 		case scale == 0:
 			v = float64(mant)
-		case scale < 0 && scale >= -22:
+		case exact && scale < 0 && scale >= -22:
 			v = float64(mant) / pow10[-scale]
-		case scale > 0 && scale <= 22:
+		case exact && scale > 0 && scale <= 22:
 			v = float64(mant) * pow10[scale]
+		case scale < 0 && scale > -len(pow5):
+			v = quotient(mant, -scale)
 		default:
 			return parseSlowNumber(b, start, i, commas)
 		}
@@ -93,6 +104,46 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 		return v, i
 	}
 	return parseSlowNumber(b, start, i, commas)
+}
+
+// eightDigits returns the number that the eight bytes of x, the first lowest,
+// spell, if all are digits. Pairs, fours and eights are put together by one
+// multiplication each.
+func eightDigits(x uint64) (n uint64, ok bool) {
+	const high, zeros = 0xf0f0f0f0f0f0f0f0, 0x3030303030303030
+	if x&high != zeros || (x+0x0606060606060606)&high != zeros {
+		return 0, false
+	}
+	x -= zeros
+	x = (x * 10) + (x >> 8) // pairs, in the even bytes
+	const mask = 0x000000ff000000ff
+	return ((x&mask)*(100+1000000<<32) + (x>>16&mask)*(1+10000<<32)) >> 32, true
+}
+
+// pow5 holds the powers of five that fit.
+var pow5 = func() (p [28]uint64) {
+	p[0] = 1
+	for k := range p[1:] {
+		p[k+1] = 5 * p[k]
+	}
+	return p
+}()
+
+// quotient returns the float64 nearest to mant/10^k, for k < len(pow5): an
+// integer division by 5^k gives 63 bits or more and whether something is left,
+// which is all that rounding needs; the power of two is exact.
+func quotient(mant uint64, k int) float64 {
+	if mant == 0 {
+		return 0
+	}
+	s := bits.LeadingZeros64(mant)
+	t := bits.LeadingZeros64(pow5[k])
+	mant <<= s
+	q, rest := bits.Div64(mant>>1, mant<<63, pow5[k]<<t)
+	if rest != 0 {
+		q |= 1 // far below the last of 53 bits
+	}
+	return float64(q) * math.Float64frombits(uint64(1023+t-s-k-63)<<52)
 }
 
 // isThousands reports whether the comma at b[i] is followed by exactly three digits.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -47,8 +48,12 @@ func metricHits(raw []byte, atoms []scan.Atom, hits []scan.Hit) []scan.Hit {
 			if n < 0 {
 				break
 			}
-			hits = append(hits, scan.Hit{Off: from + n, Atom: int32(i)})
-			from += n + 1
+			from += n
+			if a.Except == nil || !slices.ContainsFunc(a.Except.Behind, func(s string) bool { return bytes.HasSuffix(raw[:from], []byte(s)) }) &&
+				!slices.ContainsFunc(a.Except.Before, func(s string) bool { return bytes.HasPrefix(raw[from+len(text):], []byte(s)) }) {
+				hits = append(hits, scan.Hit{Off: from, Atom: int32(i)})
+			}
+			from++
 		}
 	}
 	sort.Slice(hits, func(i, j int) bool { return hits[i].Off < hits[j].Off })

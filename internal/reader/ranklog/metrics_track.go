@@ -250,7 +250,7 @@ func (m *metrics) add(s metricSlot, v float64, from, to int) *metricTrack {
 	}
 	p := evidence.Point{Step: m.step, Value: v, Line: m.l.Number, Offset: m.at(m.frame), Length: int32(min(m.frameTo-m.frame, math.MaxInt32))}
 	if notFinite(v) {
-		_, p.Stamp = m.identity()
+		p.Stamp = m.time()
 		fresh := t.events == 0 && t.series.Bad == 0 || t.finite >= quietPoints
 		t.finite = 0
 		if fresh && t.health && t.events < maxTrackEvents {
@@ -261,7 +261,7 @@ func (m *metrics) add(s metricSlot, v float64, from, to int) *metricTrack {
 		t.finite++
 		t.last = v
 		if t.series.WillSample() {
-			_, p.Stamp = m.identity()
+			p.Stamp = m.time()
 		}
 	}
 	t.series.Add(p)
@@ -380,13 +380,18 @@ type stepCounter struct {
 // that its steps are global.
 func (m *metrics) count(src metricSource, word int, step, total int64, epoch float64, sure bool) {
 	k := counterKey{src, word, m.rank}
-	c := m.counters[k]
+	c := m.lastCounter
+	if c == nil || m.lastCounterKey != k {
+		c = m.counters[k]
+		m.lastCounter, m.lastCounterKey = c, k
+	}
 	if c == nil {
 		if len(m.counters) >= maxTracks {
 			return
 		}
 		c = &stepCounter{first: step, last: step}
 		m.counters[k] = c
+		m.lastCounter = c
 	}
 	fell := c.seen > 0 && step < c.last
 	if fell && c.haveEpoch && epoch > c.epoch {
