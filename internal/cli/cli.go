@@ -123,29 +123,31 @@ Everything runs on this machine. Nothing is uploaded, executed or changed.`,
 	for _, c := range commands {
 		root.AddCommand(c(a))
 	}
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		needsCommand(c)
+		c.Short, c.Long = "Print the completion script of a shell", "completion prints the script that completes inquest's commands and flags in a shell."
+	}
 	return root
 }
 
-// withDefault makes "inquest PATH…" mean "inquest diagnose PATH…": when the
-// first argument is no command and no flag of the root, and names something
-// that exists (or is "-", or looks like a glob).
+// withDefault makes "inquest PATH…" mean "inquest diagnose PATH…": when a path
+// (something that exists, "-", or a glob) stands where no command does, perhaps
+// behind flags of diagnose.
 func withDefault(root *cobra.Command, args []string) []string {
-	for _, arg := range args {
-		if arg == "-" || !strings.HasPrefix(arg, "-") {
-			if c, _, err := root.Find([]string{arg}); err == nil && c != root {
-				return args
-			}
-			switch arg {
-			case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
-				return args
-			}
-			if _, err := os.Stat(arg); err == nil || arg == "-" || strings.ContainsAny(arg, "*?[") {
-				return append([]string{"diagnose"}, args...)
-			}
+	for i, arg := range args {
+		if arg != "-" && strings.HasPrefix(arg, "-") || i > 0 && args[i-1] == "--rules" {
+			continue
+		}
+		if c, _, err := root.Find([]string{arg}); err == nil && c != root {
 			return args
 		}
-		if arg != "--rules" && !strings.Contains(arg, "=") {
-			continue
+		switch arg {
+		case "help", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return args
+		}
+		if _, err := os.Stat(arg); err == nil || arg == "-" || strings.ContainsAny(arg, "*?[") {
+			return append([]string{"diagnose"}, args...)
 		}
 	}
 	return args

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,7 @@ func (o *output) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "text", "text, json, markdown or html")
 	f.StringVar(&o.reader, "for", "engineer", "who reads it: engineer, on-call or executive")
-	f.StringVarP(&o.file, "output", "o", "", "write to this file instead of standard output")
+	f.StringVarP(&o.file, "output", "o", "", "write to this file; - is standard output")
 	f.BoolVar(&o.full, "full", false, "print everything, not only the first 40 lines' worth")
 	f.StringVar(&o.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
 	f.IntVar(&o.width, "width", 0, "columns of text output; 0 is the terminal's width, or 100")
@@ -139,12 +141,28 @@ func unread(inc *incident.Incident) bool {
 }
 
 // write sends a result to standard output or to the file asked for. A file
-// appears only when it is complete.
+// appears only when it is complete; what is no file (a terminal, a pipe, a
+// device) is written to as it is.
 func (a *app) write(out output, fn func(io.Writer, report.Options) error) error {
-	if out.file == "" {
+	if out.file == "" || out.file == "-" {
 		return fn(a.out, out.options(a.out))
 	}
-	tmp := out.file + ".partial"
+	name := out.file
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	st, err := os.Stat(name)
+	switch {
+	case err == nil && st.IsDir():
+		return fmt.Errorf("%w: --output %s is a folder", errUsage, out.file)
+	case err == nil && !st.Mode().IsRegular():
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		return errors.Join(fn(f, out.options(f)), f.Close())
+	}
+	tmp := name + ".partial"
 	f, err := os.Create(tmp)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -154,7 +172,7 @@ func (a *app) write(out output, fn func(io.Writer, report.Options) error) error 
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp, out.file)
+		err = os.Rename(tmp, name)
 	}
 	if err != nil {
 		os.Remove(tmp)

@@ -125,7 +125,6 @@ func cliDoc() string {
 	a := &app{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
 	root := a.root()
 	root.InitDefaultHelpFlag()
-	root.InitDefaultCompletionCmd()
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Commands
 
@@ -167,15 +166,15 @@ JSON too. Colours appear on a terminal only, and not where NO_COLOR is set.
 
 func describeCommand(b *strings.Builder, c *cobra.Command) {
 	text := c.Short + "."
-	switch {
-	case c.Name() == "completion":
-		text = "Print the completion script for bash, zsh, fish or powershell."
-	case c.Long != "":
+	if c.Long != "" {
 		text = c.Long
 	}
 	use := c.UseLine()
 	if c.HasAvailableSubCommands() {
 		use = c.CommandPath() + " COMMAND"
+		if c.Name() == "completion" {
+			use = c.CommandPath() + " bash|zsh|fish|powershell"
+		}
 	}
 	section(b, c.CommandPath(), use, text, c.Example, c.LocalNonPersistentFlags())
 }

@@ -51,7 +51,7 @@ all entries.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&out.format, "format", "text", "text or markdown")
-	f.StringVarP(&out.file, "output", "o", "", "write to this file instead of standard output")
+	f.StringVarP(&out.file, "output", "o", "", "write to this file; - is standard output")
 	f.IntVar(&out.width, "width", 0, "columns of text output; 0 is the terminal's width, or 100")
 	f.BoolVar(&list, "list", false, "list all entries")
 	out.color = "auto"

@@ -197,6 +197,10 @@ func progress(s *evidence.Series) bool {
 	return s.First.Step >= 0 && s.Key.Name != "host_memory"
 }
 
+// bannerGap is how many lines, beside the traceback's own, may stand between the
+// start of training and a failure for it to count as the first step.
+const bannerGap = 30
+
 // stepsBefore counts the training points logged before e by its own rank (or by
 // any, if its rank logs none), with the last one's span. It is unknown when the
 // attempt logs no training metric and shows no bar at all.
@@ -224,13 +228,19 @@ func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
 		return n, []evidence.Span{last}, true
 	}
 	// A bar or banner alone: the counter beside the failure, or the start of
-	// training with nothing logged since. The latter says no more than that the
-	// first logged step had not come; a run that logs rarely may be past it.
+	// training right above it. A run that logs rarely may be past its first step
+	// then, so no condition may be decisive on this alone.
 	if e.Step == 0 {
 		return 0, []evidence.Span{e.Span}, true
 	}
 	if e.Step > 0 {
 		return e.Step, []evidence.Span{e.Span}, true
+	}
+	for _, x := range in.Events {
+		banner := x.Kind == evidence.LaunchMark && x.Attrs.Str("what") == "training-banner" || x.Kind == evidence.PhaseMark && x.Attrs.Str("phase") == "train"
+		if banner && x.Span.Artifact == e.Span.Artifact && x.Span.Offset < e.Span.Offset && e.Span.Line-int64(3*len(e.Stack))-x.Span.Line <= bannerGap {
+			return 0, []evidence.Span{x.Span}, true
+		}
 	}
 	return 0, nil, false
 }

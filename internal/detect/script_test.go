@@ -2,6 +2,7 @@ package detect_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ import (
 //	unknown NAME…
 //	proof NAME LINE…        the lines of run.log whose spans prove a fact
 func TestScripts(t *testing.T) {
-	testkit.Run(t, "testdata/script/*.txt", func(t *testing.T, c *testkit.Case) {
+	testkit.Run(t, os.DirFS("testdata/script"), func(t *testing.T, c *testkit.Case) {
 		in, err := input(c)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -582,7 +583,7 @@ func (c *Case) choose(cands []*timeline.Item) {
 	for _, it := range cands {
 		if it != c.Lead {
 			if r, basis := tl.Compare(c.Lead, it); r == timeline.Before {
-				c.Basis = fmt.Sprintf("before the next one (%s, line %d): %s", it.Kind, it.Span.Line, basis)
+				c.Basis = fmt.Sprintf("it comes before the next failure (%s, line %d); basis: %s", strings.ReplaceAll(string(it.Kind), "_", " "), it.Span.Line, basis)
 				return
 			}
 		}

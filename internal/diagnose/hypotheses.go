@@ -200,6 +200,9 @@ func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.
 		}
 		if asks == "" {
 			asks = spec.Doc
+			if spec.Type == evidence.Bool {
+				asks = "whether this holds: " + spec.Doc
+			}
 		}
 		if cost == "" {
 			cost = spec.Cost

@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ import (
 //	world N, ranks R,R…
 //	fact NAME=VALUE…, unknown NAME…
 func TestScripts(t *testing.T) {
-	testkit.Run(t, "testdata/script/*.txt", func(t *testing.T, c *testkit.Case) {
+	testkit.Run(t, os.DirFS("testdata/script"), func(t *testing.T, c *testkit.Case) {
 		s := engine.Examine(&engine.Reading{Sources: c.Sources})
 		for _, e := range c.Expect {
 			if problem := check(c, s, e); (problem != "") != e.Not {

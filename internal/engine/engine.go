@@ -56,6 +56,7 @@ func Diagnose(ctx context.Context, o Options) (*incident.Incident, error) {
 		if inc.Baseline, err = baseline(ctx, b, s); err != nil {
 			return nil, fmt.Errorf("read baseline: %w", err)
 		}
+		mask(inc.Baseline)
 	}
 	return inc, nil
 }
@@ -153,7 +154,7 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		if c.Lead.Kind == "unknown" {
 			kinds = []string{string(evidence.CollTimeout)}
 		}
-		caps := diagnose.Caps{Undecided: c.Standing == incident.Undecidable && !c.SameKind, Weak: weak[c.Lead.Line]}
+		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line]}
 		if c.Lead.Source >= 0 {
 			if a := s.Reading.Sources[c.Lead.Source].Artifact; a.Fate != "read" {
 				caps.Damaged = a.Note

@@ -15,7 +15,6 @@ import (
 	"github.com/inquest-dev/inquest/internal/diagnose"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
-	"github.com/inquest-dev/inquest/internal/redact"
 	"github.com/inquest-dev/inquest/internal/remedy"
 	"github.com/inquest-dev/inquest/internal/timeline"
 )
@@ -312,7 +311,7 @@ func diffs(a, b evidence.Known) []incident.Diff {
 		if !ok || x.Value.String() == y.Value.String() || len(out) >= maxSettings {
 			continue
 		}
-		out = append(out, incident.Diff{Name: strings.TrimPrefix(n, "setting."), From: x.Value.String(), To: y.Value.String(), Spans: append(slices.Clone(x.Spans), y.Spans...)})
+		out = append(out, incident.Diff{Name: strings.TrimPrefix(strings.TrimPrefix(n, "setting."), "run."), From: x.Value.String(), To: y.Value.String(), Spans: append(slices.Clone(x.Spans), y.Spans...)})
 	}
 	return out
 }
@@ -631,67 +630,4 @@ func (s *Study) identify(inc *incident.Incident) {
 	inc.ID = fmt.Sprintf("inq-%x", h.Sum(nil)[:6])
 	sum := sha256.Sum256([]byte(strings.Join([]string{class, kind, cause, digits.ReplaceAllString(text, "#")}, "\x00")))
 	inc.Fingerprint = fmt.Sprintf("%x", sum[:8])
-}
-
-// mask hides secrets in every text that came from an artifact.
-func mask(inc *incident.Incident) {
-	events := func(e *incident.Event) {
-		if e == nil {
-			return
-		}
-		e.Text = redact.Text(e.Text)
-		if e.Span != nil {
-			e.Span.Quote = redact.Text(e.Span.Quote)
-		}
-		if e.Frame != nil {
-			e.Frame.Source = redact.Text(e.Frame.Source)
-		}
-		for n, v := range e.Attrs {
-			if t, ok := v.(string); ok {
-				e.Attrs[n] = redact.Text(t)
-			}
-		}
-	}
-	statements := func(list []incident.Statement) {
-		for i := range list {
-			list[i].Text = redact.Text(list[i].Text)
-		}
-	}
-	findings := func(f *incident.Findings) {
-		events(f.FirstFault)
-		events(f.Order.MemoryEvent)
-		events(f.Order.NonfiniteEvent)
-		for i := range f.FirstFaultRivals {
-			events(&f.FirstFaultRivals[i])
-		}
-		for i := range f.Collateral {
-			events(&f.Collateral[i].Event)
-		}
-		for i := range f.Hypotheses {
-			statements(f.Hypotheses[i].For)
-			statements(f.Hypotheses[i].Against)
-		}
-	}
-	findings(&inc.Findings)
-	for i := range inc.Attempts {
-		findings(&inc.Attempts[i].Findings)
-		inc.Attempts[i].Command = redact.Text(inc.Attempts[i].Command)
-		if c := inc.Attempts[i].ChangedFrom; c != nil {
-			for j := range c.Diffs {
-				c.Diffs[j].From, c.Diffs[j].To = redact.Text(c.Diffs[j].From), redact.Text(c.Diffs[j].To)
-			}
-		}
-	}
-	for n, f := range inc.Facts {
-		f.Text = redact.Text(f.Text)
-		if t, ok := f.Value.(string); ok {
-			f.Value = redact.Text(t)
-		}
-		inc.Facts[n] = f
-	}
-	for i := range inc.Context {
-		for j := range inc.Context[i].Lines {
-			inc.Context[i].Lines[j] = redact.Text(inc.Context[i].Lines[j])
-		}
-	}
 }

@@ -87,6 +87,8 @@ func Bytes(n int64) string {
 		neg, n = "-", -n
 	}
 	switch f := float64(n); {
+	case n == 1:
+		return neg + "1 byte"
 	case n < 1<<10:
 		return fmt.Sprintf("%s%d bytes", neg, n)
 	case n < 1<<20:

@@ -67,6 +67,10 @@ func measure(l *Leading, values map[string]evidence.Value) *incident.Remedy {
 // change is the entry's own remedy with values filled in.
 func change(e *catalog.Entry, known evidence.Known, values map[string]evidence.Value) *incident.Remedy {
 	compute(e.Remedy.Compute, known, values)
+	if own, ok := values["run.command"]; ok {
+		own.S, _ = withChange(own.S, values)
+		values["run.command"] = own
+	}
 	x := func(s string) string { return catalog.ExpandSentences(s, values) }
 	r := &incident.Remedy{
 		Entry: e.ID, Scope: e.Remedy.Scope, Change: x(e.Remedy.Change), Why: x(e.Remedy.Why),

@@ -243,9 +243,10 @@ func (l *lanes) byOrder(all []*happening) {
 
 func percent(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" }
 
-// lay distributes the happenings over the lanes: those of ranks that did
-// something of their own first, then by number; the job's own lane last. The
-// lane of f, where it is given, stands out.
+// lay distributes the happenings over the lanes, which are in the order of the
+// ranks, the job's own last. Where there are too many ranks, those that did
+// something of their own keep their lanes. The lane of f, where it is given,
+// stands out.
 func (l *lanes) lay(all []*happening, ranks []incident.Rank, f *incident.Event) {
 	busy := map[int]int{}
 	fate := map[int]string{}

@@ -32,13 +32,13 @@ type Options struct {
 // formats lists every report format. Adding one is a row here and a file beside
 // this one.
 var formats = []struct {
-	name, doc string
-	write     func(io.Writer, *incident.Incident, Options) error
+	name  string
+	write func(io.Writer, *incident.Incident, Options) error
 }{
-	{"text", "for a terminal or a pipe", writeText},
-	{"json", "the incident itself, schema " + incident.Schema, writeJSON},
-	{"markdown", "for an issue or a chat", writeMarkdown},
-	{"html", "one self-contained page", writeHTML},
+	{"text", writeText},         // for a terminal or a pipe
+	{"json", writeJSON},         // the incident itself
+	{"markdown", writeMarkdown}, // for an issue or a chat
+	{"html", writeHTML},         // one self-contained page
 }
 
 // Formats returns the names of all formats, the default first.

@@ -347,6 +347,11 @@ func (p *page) change(inc *incident.Incident) {
 			p.para(2, "run: ", r.Command)
 		}
 	})
+	then := ""
+	if r.Scope == "measure" && len(r.Alternatives) > 0 {
+		then = r.Alternatives[0]
+		p.at(2, func() { p.para(2, "then: ", then) })
+	}
 	p.at(2, func() {
 		if r.Verify != "" {
 			p.para(2, "check: ", r.Verify)
@@ -357,7 +362,9 @@ func (p *page) change(inc *incident.Incident) {
 	})
 	p.at(6, func() {
 		for _, x := range remedyDetails(r) {
-			p.para(2, x.Label+": ", x.Text)
+			if x.Text != then {
+				p.para(2, x.Label+": ", x.Text)
+			}
 		}
 	})
 }

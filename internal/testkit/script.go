@@ -5,9 +5,8 @@ package testkit
 
 import (
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,16 +78,16 @@ func (e Expectation) Arg(n int) string {
 	return ""
 }
 
-// Run parses every script that matches the pattern and calls check for each of
-// its cases, as a subtest.
-func Run(t *testing.T, pattern string, check func(t *testing.T, c *Case)) {
+// Run parses every script of a folder and calls check for each of its cases, as a
+// subtest.
+func Run(t *testing.T, dir fs.FS, check func(t *testing.T, c *Case)) {
 	t.Helper()
-	files, err := filepath.Glob(pattern)
+	files, err := fs.Glob(dir, "*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no script matches %s (%v)", pattern, err)
+		t.Fatalf("no script in the folder (%v)", err)
 	}
 	for _, f := range files {
-		text, err := os.ReadFile(f)
+		text, err := fs.ReadFile(dir, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +97,7 @@ func Run(t *testing.T, pattern string, check func(t *testing.T, c *Case)) {
 			continue
 		}
 		for _, c := range cases {
-			t.Run(strings.TrimSuffix(filepath.Base(f), ".txt")+"/"+c.Name, func(t *testing.T) {
+			t.Run(strings.TrimSuffix(f, ".txt")+"/"+c.Name, func(t *testing.T) {
 				t.Helper()
 				check(t, c)
 			})

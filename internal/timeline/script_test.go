@@ -2,6 +2,7 @@ package timeline_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ import (
 //	facts N NAME=VALUE…                             facts of launch N
 //	gap A B SECONDS|none
 func TestScripts(t *testing.T) {
-	testkit.Run(t, "testdata/script/*.txt", func(t *testing.T, c *testkit.Case) {
+	testkit.Run(t, os.DirFS("testdata/script"), func(t *testing.T, c *testkit.Case) {
 		tl := c.Timeline()
 		for _, e := range c.Expect {
 			if problem := check(c, tl, e); (problem != "") != e.Not {

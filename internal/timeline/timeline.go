@@ -242,7 +242,7 @@ func (t *Timeline) group() {
 		if it.Attempt >= 0 {
 			a := t.Attempts[it.Attempt]
 			a.Items = append(a.Items, it)
-			if it.Kind == evidence.LaunchMark && a.Command == "" {
+			if it.Kind == evidence.LaunchMark && a.Command == "" && it.Attrs.Str("what") != "note" {
 				a.Command = it.Attrs.Str("command")
 			}
 			a.span(it.Stamp)

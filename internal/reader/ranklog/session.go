@@ -53,6 +53,7 @@ type session struct {
 	expired   int64 // line at which silent tracebacks were last looked for
 	afterFile int64 // the last line that was a frame of no open traceback
 	groups    map[groupKey]*group
+	quiet     map[quietKey]*postponed
 	seen      map[string][]sighting // by meaning
 	stated    map[string]bool       // facts that wordings stated in this launch
 	setting   settings
@@ -115,7 +116,7 @@ func newSession(want *wanted, art evidence.Artifact, sink reader.Sink, headText 
 		want: want, art: art, sink: sink, lastStep: evidence.None,
 		marked: map[int]bool{}, steps: map[int]int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
 		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{},
-		groups: map[groupKey]*group{}, seen: map[string][]sighting{},
+		groups: map[groupKey]*group{}, quiet: map[quietKey]*postponed{}, seen: map[string][]sighting{},
 	}
 	s.base = evidence.Nobody()
 	s.base.Attempt, s.base.Host = art.Owner.Attempt, art.Owner.Host
@@ -192,6 +193,9 @@ func (s *session) visit(l *scan.Line) bool {
 		if len(s.mhits) > 0 {
 			s.metric()
 		}
+		return false
+	}
+	if !s.following() && s.postpone(l) {
 		return false
 	}
 	s.slow(l)
@@ -464,6 +468,7 @@ func containsWord(list []*wording, w *wording) bool {
 
 // newLaunch begins the next launch of this artifact.
 func (s *session) newLaunch() {
+	s.resume()
 	for _, t := range s.openTraces() { // these belong to the launch that ends
 		t.close(s)
 	}
@@ -481,6 +486,7 @@ func (s *session) newLaunch() {
 
 // finish closes what is still open at the end of the artifact.
 func (s *session) finish(stats scan.Stats) {
+	s.resume()
 	s.line = nil
 	for _, j := range s.joins {
 		j.end(s)

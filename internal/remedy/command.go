@@ -1,0 +1,49 @@
+package remedy
+
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// flags name the command-line options by which launchers and training scripts
+// take a value that a remedy computes. A present value that differs from the
+// run's own is left alone: then the flag means something else.
+var flags = []struct {
+	now, next string // facts: the run's value and the computed one
+	option    *regexp.Regexp
+}{
+	{"run.batch", "fix.micro_batch", regexp.MustCompile(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_]train[-_]batch[-_]size|train[-_](?:micro[-_])?batch[-_]size(?:[-_]per[-_]gpu)?|micro[-_]batch[-_]size|batch[-_]size|batch|bs)[ =])(\d+)\b`)},
+	{"run.accumulation", "fix.accumulation", regexp.MustCompile(`((?:^|\s)-{1,2}(?:gradient[-_]accumulation[-_]steps|grad[-_]accum(?:ulation)?(?:[-_]steps)?|accum(?:ulate)?(?:[-_]steps|[-_]grad[-_]batches)?|accumulation[-_]steps|ga)[ =])(\d+)\b`)},
+}
+
+// withChange puts the computed values into the run's own command. It reports
+// whether every computed value that differs found its option there.
+func withChange(command string, values map[string]evidence.Value) (string, bool) {
+	complete := true
+	for _, f := range flags {
+		next, ok := values[f.next]
+		if !ok {
+			continue
+		}
+		now := values[f.now].I
+		if now == 0 && f.now == "run.accumulation" {
+			now = 1
+		}
+		if next.I == now {
+			continue
+		}
+		found := false
+		command = f.option.ReplaceAllStringFunc(command, func(m string) string {
+			g := f.option.FindStringSubmatch(m)
+			if n, err := strconv.ParseInt(g[2], 10, 64); err != nil || n != now {
+				return m
+			}
+			found = true
+			return g[1] + strconv.FormatInt(next.I, 10)
+		})
+		complete = complete && found
+	}
+	return command, complete
+}
