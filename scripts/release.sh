@@ -20,7 +20,7 @@ fi
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 315532800)
 fi
-export SOURCE_DATE_EPOCH CGO_ENABLED=0 GOFLAGS=-buildvcs=false LC_ALL=C
+export SOURCE_DATE_EPOCH CGO_ENABLED=0 GOFLAGS='-buildvcs=false -trimpath' LC_ALL=C
 unset GOAMD64 GOARM64
 
 module=$(go list -m)
@@ -39,10 +39,15 @@ third_party=build/release/THIRD_PARTY_LICENSES
 				cat "$file"
 			done
 		done
+	# Files of others that lie in this tree carry their licence beside them.
+	find internal -type f -name 'LICENSE*' | sort | while read -r file; do
+		printf '\n======== %s\n\n' "$file"
+		cat "$file"
+	done
 } >"$third_party"
 
 # Completions come from a binary of this machine.
-go build -trimpath -o build/release/host ./cmd/inquest
+go build -o build/release/host ./cmd/inquest
 for shell in bash zsh fish powershell; do
 	build/release/host completion "$shell" >"build/release/inquest.$shell"
 done
@@ -54,7 +59,7 @@ for platform in "${platforms[@]}"; do
 	binary=inquest
 	[ "$os" = windows ] && binary=inquest.exe
 	mkdir -p "$dir/completions"
-	GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -buildid= -X $module/internal/cli.Version=$version" -o "$dir/$binary" ./cmd/inquest
+	GOOS=$os GOARCH=$arch go build -ldflags "-s -w -buildid= -X $module/internal/cli.Version=$version" -o "$dir/$binary" ./cmd/inquest
 	cp LICENSE README.md "$third_party" "$dir/"
 	cp build/release/inquest.{bash,zsh,fish,powershell} "$dir/completions/"
 	python3 scripts/wheel.py --binary "$dir/$binary" --platform "$platform" --version "$version" --readme README.md --licenses LICENSE "$third_party" --out dist

@@ -35,7 +35,9 @@ var namings = []naming{
 	both(`(?i)(?:^|[^a-z])(?:node|group|role|machine|mp|tp|pp|dp|cp|ep|sp)[-_]?rank[-_.=]?\d+`),
 	both(`(?i)multi[-_]?node[-_]?\d*`),
 	// rank0/, rank_0003.log, log.txt.rank3, out-rank-3.txt, nccl_trace_rank_0
-	both(`(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)`),
+	files(`(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)`),
+	// A folder is a rank's only if nothing follows: 07-rank2-oom/ tells a story.
+	folders(`(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)$`),
 
 	// Ray: worker-<id>-<Ray job>-<pid>.out; its numbers are neither.
 	files(`^(?:python-core-)?(?:worker|driver)-[0-9a-f]{6,}-\d{8}[-_]\d+`),
@@ -173,6 +175,9 @@ func set(o *evidence.Owner, part, v string) bool {
 	case "local":
 		return number(&o.LocalRank)
 	case "host":
+		if l := strings.ToLower(v); strings.HasPrefix(l, "xid") && digits(l[3:]) { // dmesg_xid79.log names the fault
+			return false
+		}
 		return text(&o.Host)
 	case "attempt":
 		return text(&o.Attempt)

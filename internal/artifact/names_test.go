@@ -53,6 +53,7 @@ func TestOwnerOf(t *testing.T) {
 		"host_kern.log":                             "",
 		"multi-node-8.log":                          "",
 		"dmesg_trn-0455.txt":                        "host trn-0455 (file name dmesg_trn-0455.txt)",
+		"dmesg_xid79.log":                           "",
 		"nvidia-smi.csv":                            "",
 		"ip-10-2-0-17/app.log":                      "host ip-10-2-0-17 (folder ip-10-2-0-17)",
 		"10.2.0.17.log":                             "host 10.2.0.17 (file name 10.2.0.17.log)",

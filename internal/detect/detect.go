@@ -35,6 +35,7 @@ type Previous struct {
 	Nonfinite bool           // it ended with non-finite values
 	Memory    bool           // it ended out of device memory
 	Points    int64          // training lines that it logged
+	Opening   *evidence.Span // its line of step 0 or 1, where it logged that
 }
 
 // detectors is the list; order matters where one reads what another set.

@@ -73,6 +73,14 @@ func devices(in Input, f evidence.Known) {
 			f.Set("gpu.job_pids_on_device0", evidence.IntOf(1), clip(spans)...)
 		}
 	}
+	crowded(in, f, own)
+	if v, ok := f["oom.other_processes"]; ok && len(own) == 0 && in.World <= 1 {
+		// One process, and the message itself tells it from the others.
+		if _, ok := f["oom.this_process"]; ok {
+			f.Set("gpu.foreign_listed", evidence.BoolOf(v.Value.Hi > 0), v.Spans...)
+			f.Set("gpu.foreign_bytes", v.Value, v.Spans...)
+		}
+	}
 	parent := map[int]*evidence.Event{}
 	in.each(evidence.HostProcess, func(e *evidence.Event) { parent[int(e.Attrs["pid"].I)] = e })
 	if len(own) > 0 {
@@ -162,6 +170,33 @@ func devices(in Input, f evidence.Known) {
 			f.Set("gpu.unlisted_bytes", used, e.Span)
 		}
 	})
+}
+
+// crowded counts the job's own pids on the device that most of them share, where
+// a table names devices by bus id only: ranks that never chose a device of their
+// own all sit on the first one.
+func crowded(in Input, f evidence.Known, own map[int]bool) {
+	if _, ok := f["gpu.job_pids_on_device0"]; ok || in.World < 2 {
+		return
+	}
+	on := map[string]map[int]bool{}
+	spans := map[string][]evidence.Span{}
+	in.each(evidence.GPUProcess, func(e *evidence.Event) {
+		pid := int(e.Attrs["pid"].I)
+		if e.Who.BusID == "" || !own[pid] {
+			return
+		}
+		if on[e.Who.BusID] == nil {
+			on[e.Who.BusID] = map[int]bool{}
+		}
+		on[e.Who.BusID][pid] = true
+		spans[e.Who.BusID] = append(spans[e.Who.BusID], e.Span)
+	})
+	for bus, pids := range on {
+		if len(on) == 1 && len(pids) > 1 {
+			f.Set("gpu.job_pids_on_device0", evidence.IntOf(int64(len(pids))), clip(spans[bus])...)
+		}
+	}
 }
 
 // stranger reports whether a pid on dev that is not among the known ones can be

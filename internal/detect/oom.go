@@ -114,6 +114,9 @@ func deviceMemory(in Input, f evidence.Known) {
 	if l, ok := f["batch.length"]; ok && okReq && l.Value.I > 0 {
 		exactTensor(f, requested, l)
 	}
+	if okReq {
+		exactLogits(f, requested)
+	}
 }
 
 // A catch is one memory failure that was survived: its own line, what handlers
@@ -170,6 +173,33 @@ func exactTensor(f evidence.Known, requested evidence.Value, length evidence.Fou
 	k := math.Round((lo + hi) / 2)
 	if k >= 2 && k <= 512 && int64(k)%2 == 0 && k >= lo*(1-1e-9) && k <= hi*(1+1e-9)+2e6/pairs {
 		f.Set("oom.exact_tensor", evidence.BoolOf(true), length.Spans...)
+	}
+}
+
+// exactLogits checks whether the request is the logits of the whole micro-batch:
+// samples x tokens x vocabulary x 2 or 4 bytes, rounded up to 2 MiB as the
+// allocator does for requests above 10 MiB (kRoundLarge, CUDACachingAllocator.cpp).
+func exactLogits(f evidence.Known, requested evidence.Value) {
+	vocab, ok := f["setting.vocab_size"]
+	n := vocab.Value.I
+	if !ok || n < 1000 {
+		return
+	}
+	batch := max(f["run.batch"].Value.I, 1)
+	lengths := []evidence.Found{f["batch.length"], f["run.seq_len"]}
+	for _, l := range lengths {
+		for _, bytes := range []int64{2, 4} {
+			const round = 2 << 20
+			size := batch * l.Value.I * n * bytes
+			if l.Value.I <= 0 || size < 10<<20 || size > 1<<46 {
+				continue
+			}
+			size = (size + round - 1) / round * round
+			if size >= requested.Lo && size <= requested.Hi {
+				f.Set("oom.logits_exact", evidence.BoolOf(true), append(append([]evidence.Span(nil), vocab.Spans...), l.Spans...)...)
+				return
+			}
+		}
 	}
 }
 
@@ -241,6 +271,11 @@ func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
 		if banner && x.Span.Artifact == e.Span.Artifact && x.Span.Offset < e.Span.Offset && e.Span.Line-int64(3*len(e.Stack))-x.Span.Line <= bannerGap {
 			return 0, []evidence.Span{x.Span}, true
 		}
+	}
+	// A launch before it in the same file logged its very first step; this one
+	// would have too.
+	if p := in.Before; p != nil && p.Opening != nil && p.Opening.Artifact == e.Span.Artifact {
+		return 0, []evidence.Span{*p.Opening}, true
 	}
 	return 0, nil, false
 }

@@ -16,8 +16,8 @@ import (
 
 // TestScripts runs the scripts. "use" says what the stage before has found:
 // lead=ID, memory=ID, nan=ID, recovered=ID,ID… and world=N; "use before=WORD"
-// makes a launch before this one that ended by memory, nan or neither, with the
-// facts before.NAME=VALUE (texts). They may expect
+// makes a launch before this one that ended by memory, nan or neither, or that
+// logged its first step on line 1 of run.log (opening), with the facts before.NAME=VALUE (texts). They may expect
 //
 //	fact NAME=VALUE…
 //	unknown NAME…
@@ -93,6 +93,9 @@ func input(c *testkit.Case) (detect.Input, error) {
 	}
 	if v, ok := c.Use["before"]; ok {
 		in.Before = &detect.Previous{Facts: evidence.Known{}, Memory: v == "memory", Nonfinite: v == "nan"}
+		if v == "opening" {
+			in.Before.Opening = &evidence.Span{Artifact: "run.log", Kind: "text", Line: 1}
+		}
 		for name, v := range c.Use {
 			if n, ok := strings.CutPrefix(name, "before."); ok {
 				in.Before.Facts.Set(n, evidence.TextOf(v))

@@ -186,14 +186,35 @@ func Across(attempts []*Previous) {
 }
 
 // sameShape reports whether two attempts state no different precision, sequence
-// length, world size or checkpointing.
+// length, world size, checkpointing or model.
 func sameShape(a, b evidence.Known) bool {
-	for _, n := range []string{"run.precision", "run.seq_len", "run.world", "run.checkpointing", "run.zero_stage", "run.offload"} {
-		x, ok1 := a[n]
-		y, ok2 := b[n]
-		if ok1 && ok2 && x.Value.String() != y.Value.String() {
+	for _, n := range []string{"run.precision", "run.seq_len", "run.world", "run.checkpointing", "run.zero_stage", "run.offload", "run.params", "run.trainable", "run.lora"} {
+		if differ(a, b, n) {
+			return false
+		}
+	}
+	for n := range a {
+		if strings.HasPrefix(n, "setting.") && ofModel(n) && differ(a, b, n) {
 			return false
 		}
 	}
 	return true
+}
+
+func differ(a, b evidence.Known, name string) bool {
+	x, ok1 := a[name]
+	y, ok2 := b[name]
+	return ok1 && ok2 && x.Value.String() != y.Value.String()
+}
+
+// ofModel reports whether a setting's name speaks of which model is built, or
+// how large: model_dim, n_layer, hidden-size, lora_rank.
+func ofModel(name string) bool {
+	for _, w := range strings.FieldsFunc(strings.ToLower(strings.TrimPrefix(name, "setting.")), func(r rune) bool { return r == '_' || r == '-' || r == '.' || r == '/' }) {
+		switch w {
+		case "model", "arch", "architecture", "backbone", "depth", "layer", "layers", "width", "dim", "hidden", "embd", "embed", "embedding", "head", "heads", "ffn", "mlp", "intermediate", "experts", "vocab", "lora", "resolution":
+			return true
+		}
+	}
+	return false
 }

@@ -2,10 +2,17 @@ package detect
 
 import "github.com/inquest-dev/inquest/internal/evidence"
 
-// outsideStops names who told the job to stop, where a record says so. A bare
+// outsideStops says whether training was seen to run, and names who told the job
+// to stop, where a record says so. A bare
 // signal does not: scheduler, launcher and people send the same ones. Of several
 // records the scheduler's reason counts before a person's key press.
 func outsideStops(in Input, f evidence.Known) {
+	for _, name := range []string{"loss", "lr", "grad_norm"} {
+		if s := in.named(name, "train"); len(s) > 0 {
+			f.Set("run.progressed", evidence.BoolOf(true), pointSpan(s[0], s[0].Last))
+			break
+		}
+	}
 	for _, by := range []struct {
 		kind   evidence.Kind
 		sender string

@@ -79,13 +79,28 @@ func TrendOf(points []evidence.Point) (Trend, bool) {
 // grows reports whether a series of bytes climbs steadily: most neighbours
 // rise, the slope is clear of its error, and the whole rise is at least 5 per
 // cent of the largest value.
+//
+// What was level at first and climbs at the end grows too: the second half, and
+// the last dozen points, are judged by themselves, with twice the rise asked for.
 func grows(s *evidence.Series) (Trend, bool) {
-	t, ok := TrendOf(s.Points())
-	if !ok || t.Slope <= 0 {
-		return t, false
+	points := s.Points()
+	t, ok := TrendOf(points)
+	if ok && t.steady() && t.Rise >= .05*s.Max.Value {
+		return t, true
 	}
-	return t, t.Rising >= .7 && t.Slope > 2*t.Error && t.Rise >= .05*s.Max.Value
+	for _, from := range []int{len(points) / 2, len(points) - 12} {
+		if from <= 0 || len(points)-from < 6 {
+			continue
+		}
+		if tail, ok := TrendOf(points[from:]); ok && tail.steady() && tail.Rise >= .1*s.Max.Value {
+			return tail, true
+		}
+	}
+	return t, false
 }
+
+// steady reports whether most neighbours rise and the slope is clear of its error.
+func (t Trend) steady() bool { return t.Slope > 0 && t.Rising >= .6 && t.Slope > 2*t.Error }
 
 // flat reports whether a series stays within 3 per cent of its largest value.
 func flat(s *evidence.Series) bool {

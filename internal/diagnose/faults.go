@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type Case struct {
 	Ranks   []int
 	Notes   []Note // contradictions and side findings worth stating
 
+	stated     bool          // the log says how many ranks there are
 	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
 	closed     bool          // a closing word stands after the last training line
 	recovered  map[*timeline.Item]bool
@@ -149,6 +151,9 @@ func (c *Case) members() {
 		if v, ok := it.Attrs["world"]; ok {
 			c.World = max(c.World, int(v.I))
 		}
+		if v, ok := it.Attrs["peers"]; ok {
+			c.World = max(c.World, int(v.I)+1)
+		}
 	}
 	for _, s := range c.Attempt.Series {
 		if s.Key.Rank >= 0 {
@@ -165,39 +170,56 @@ func (c *Case) members() {
 			c.World = max(c.World, int(f.Value.I))
 		}
 	}
+	stated := c.World
 	for r := range ranks {
 		c.Ranks = append(c.Ranks, r)
 		c.World = max(c.World, r+1)
 	}
 	sort.Ints(c.Ranks)
+	c.stated = stated == c.World
 }
 
-// finish notes where the run says that it is complete: by words, or by a step
-// counter that reaches its total. Words after which training goes on in the same
+// finish notes where the run says that it is complete: by words, by a step
+// counter that reaches its total, or by the validation of the last epoch. Words after which training goes on in the same
 // file ended a stage, not the run. A mere closing word ("done") after the last
-// training line counts only while nothing failed: it may have closed anything.
+// training line counts only while nothing failed: it may have closed anything. So
+// do the results of an evaluation and the footer of a tracker, which ends a
+// process that failed as well.
 func (c *Case) finish() {
 	for _, it := range c.Attempt.Items {
+		if it.Kind == evidence.JobRecord && it.Attrs.Str("state") == "COMPLETED" && it.Attrs["code"].I == 0 && !strings.Contains(it.Attrs.Str("job"), ".") {
+			c.closed = true // the scheduler's own record of the whole job
+		}
 		if it.Kind != evidence.Finished || it.Attempt < 0 || c.pointsAfter(it) >= 2 {
 			continue
 		}
-		if it.Attrs.Str("what") == "closing-word" {
+		switch it.Attrs.Str("what") {
+		case "closing-word":
 			c.closed = c.closed || c.pointsBefore(it)
+			continue
+		case "evaluation", "wandb-end":
+			c.closed = true
 			continue
 		}
 		if _, ok := c.finishedAt[it.Source]; !ok {
 			c.finishedAt[it.Source] = it.Span.Offset
 		}
 	}
-	total := map[string]int64{}
+	total, epochs := map[string]int64{}, map[string]int64{}
 	for _, f := range c.Attempt.Facts {
-		if f.Name == "setting.total_steps" && f.Value.I > 0 {
+		switch f.Name {
+		case "setting.total_steps":
 			total[f.Span.Artifact] = f.Value.I
+		case "setting.epochs":
+			epochs[f.Span.Artifact], _ = strconv.ParseInt(f.Value.String(), 10, 64)
 		}
 	}
 	for _, s := range c.Attempt.Series {
-		n := total[s.Key.Artifact]
-		if n == 0 || s.Key.Name != "loss" || s.Last.Step < n {
+		n, e := total[s.Key.Artifact], epochs[s.Key.Artifact]
+		switch {
+		case n > 0 && s.Key.Name == "loss" && s.Last.Step >= n:
+		case e > 0 && s.Key.Source == "keras" && s.Key.Name == "eval_loss" && s.Count >= e: // validated behind every epoch
+		default:
 			continue
 		}
 		for _, p := range c.Attempt.Parts {
@@ -328,8 +350,10 @@ func (c *Case) survived(it *timeline.Item) bool {
 		if s.Last.Offset-it.Span.Offset > stdoutBuffer {
 			return true
 		}
-		if it.Stamp.Known() && s.Last.Stamp.Known() && s.Last.Stamp.Clock == it.Stamp.Clock && s.Last.Stamp.Time.After(it.Stamp.Time.Add(time.Second)) {
-			return true
+		for _, p := range s.Points() {
+			if at := p.When(); p.Offset > it.Span.Offset && it.Stamp.Known() && at.Known() && at.Clock == it.Stamp.Clock && at.Time.After(it.Stamp.Time.Add(time.Second)) {
+				return true
+			}
 		}
 	}
 	return false
@@ -384,6 +408,11 @@ func (c *Case) pointsAfter(it *timeline.Item) int64 {
 	return n
 }
 
+// longestIsolated is how many non-finite values in a row can still be single bad
+// batches. A longer run is the state of the weights, also where finite values
+// follow: then another start follows, or another metric.
+const longestIsolated = 5
+
 // isolated reports whether the metric was finite again to the end, so that the
 // weights stayed finite.
 func (c *Case) isolated(it *timeline.Item) bool {
@@ -401,7 +430,7 @@ func (c *Case) isolated(it *timeline.Item) bool {
 		if it.Attrs["hidden"].True() {
 			return s.Last.Value != 0 && s.Count > 0 && s.Last.Offset > it.Span.Offset
 		}
-		if s.Bad > 0 && s.FiniteAfterBad && s.BadRun == 0 {
+		if s.Bad > 0 && s.FiniteAfterBad && s.BadRun == 0 && s.LongestBadRun <= longestIsolated {
 			return true
 		}
 		if s.Bad == 0 && s.Last.Offset > it.Span.Offset { // named by a guard, and the metric never showed it
@@ -451,8 +480,9 @@ func (c *Case) candidates() []*timeline.Item {
 		}
 		return false
 	})
+	out = c.stops(out)
 	for _, it := range machine {
-		if c.tied(it) || !jobFault || it.Kind == evidence.HostOOMKill && killReported {
+		if c.tied(it) || !jobFault && !c.Complete() || it.Kind == evidence.HostOOMKill && killReported {
 			out = append(out, it)
 		}
 	}
@@ -470,6 +500,46 @@ func (c *Case) candidates() []*timeline.Item {
 		return false
 	})
 	return out
+}
+
+// stops weighs the stops whose sender is not named. A signal that comes after a
+// process had ended by itself is how the rest was told to stop. Slurm's bare word
+// that it cancelled a step stands for a stop from outside when there is no
+// other candidate but signals, and everything else that could have led to it
+// (the end of a process, a peer that waits or is gone) comes after it.
+func (c *Case) stops(cands []*timeline.Item) []*timeline.Item {
+	var own, effects []*timeline.Item
+	for _, it := range c.Attempt.Items {
+		switch {
+		case it.Quoted || it.Attempt < 0:
+		case role(it) == evidence.RoleExit && !stopped(it):
+			own = append(own, it)
+		case role(it) == evidence.RoleEffect && it.Kind != evidence.LauncherStop && it.Kind != evidence.WrapperError && it.Kind != evidence.Cancelled:
+			effects = append(effects, it)
+		}
+	}
+	cands = slices.DeleteFunc(cands, func(it *timeline.Item) bool {
+		return it.Kind == evidence.SignalReceived && slices.ContainsFunc(own, func(x *timeline.Item) bool { return before(c.Timeline, x, it) })
+	})
+	if slices.ContainsFunc(cands, func(it *timeline.Item) bool { return it.Kind != evidence.SignalReceived }) {
+		return cands
+	}
+	rest := append(own, effects...)
+	for _, it := range c.Attempt.Items {
+		if it.Kind != evidence.Cancelled || it.Quoted || it.Attempt < 0 || it.Attrs.Str("what") == "slurm-task-failure" || c.afterFinish(it) {
+			continue
+		}
+		if !slices.ContainsFunc(rest, func(x *timeline.Item) bool { return !before(c.Timeline, it, x) }) {
+			cands = append(cands, it)
+		}
+	}
+	return cands
+}
+
+// stopped reports whether a process ended well or because it was told to stop.
+func stopped(it *timeline.Item) bool {
+	code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
+	return signal == 15 || code == -15 || code == 143 || code == 0 && signal == 0
 }
 
 // tied reports whether a machine record is tied to this job: by pid, by rank, or
@@ -627,8 +697,7 @@ func (c *Case) withoutWords() {
 		return
 	}
 	exits = slices.DeleteFunc(exits, func(it *timeline.Item) bool {
-		code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
-		if signal == 15 || code == -15 || code == 143 || code == 0 && signal == 0 {
+		if stopped(it) {
 			return true
 		}
 		// A rank that said why it gave up waiting ended because of that.
@@ -647,6 +716,11 @@ func (c *Case) withoutWords() {
 		if len(exits) == 1 {
 			c.Basis = "the only process that ended by itself; the rest were stopped or gave up waiting"
 		}
+		return
+	}
+	if odd, text := oddOneOut(timeouts); odd != nil {
+		c.Lead, c.LeadClass, c.Standing = odd, evidence.Collective, incident.Supported
+		c.Basis = text
 		return
 	}
 	if e := c.eliminate(timeouts); e != nil {
@@ -707,6 +781,53 @@ func openPhase(phases []*timeline.Item) *timeline.Item {
 	return open
 }
 
+// oddOneOut finds the one rank that is in another collective than all the others
+// that report the same sequence number of the same group.
+func oddOneOut(timeouts []*timeline.Item) (*timeline.Item, string) {
+	type place struct {
+		group string
+		seq   int64
+	}
+	type party map[string][]*timeline.Item // operation and size -> who
+	at := map[place]party{}
+	var order []place
+	seen := map[place]map[int]bool{}
+	for _, it := range timeouts {
+		seq, ok := it.Attrs["seq"]
+		op := it.Attrs.Str("op")
+		if !ok || op == "" || it.Who.Rank < 0 {
+			continue
+		}
+		p := place{it.Attrs.Str("group"), seq.I}
+		if at[p] == nil {
+			at[p], seen[p] = party{}, map[int]bool{}
+			order = append(order, p)
+		}
+		if seen[p][it.Who.Rank] {
+			continue
+		}
+		seen[p][it.Who.Rank] = true
+		at[p][op] = append(at[p][op], it)
+	}
+	for _, p := range order {
+		if len(at[p]) != 2 {
+			continue
+		}
+		var one, many []*timeline.Item
+		for _, who := range at[p] {
+			if len(who) == 1 {
+				one = who
+			} else {
+				many = who
+			}
+		}
+		if len(one) == 1 && len(many) >= 2 {
+			return one[0], fmt.Sprintf("rank %d is in %s where %d others are in %s, at the same sequence number %d", one[0].Who.Rank, one[0].Attrs.Str("op"), len(many), many[0].Attrs.Str("op"), p.seq)
+		}
+	}
+	return nil, ""
+}
+
 // eliminate names the one rank that is not among those that timed out, or the
 // one that is behind all others.
 func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
@@ -732,7 +853,7 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 	sort.Ints(ranks)
 	if c.World > 1 && len(seen) == c.World-1 {
 		for r := 0; r < c.World; r++ {
-			if !seen[r] {
+			if !seen[r] && (c.stated || slices.Contains(c.Ranks, r)) {
 				return &Elimination{Rank: r, Ranks: ranks, Spans: clipSpans(spans),
 					Why: fmt.Sprintf("%d of %d ranks report that they waited in a collective; rank %d does not", len(seen), c.World, r)}
 			}
@@ -819,15 +940,27 @@ func (c *Case) attribute() {
 			if it.Kind != evidence.Exited && it.Kind != evidence.LauncherSummary {
 				return false
 			}
-			code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
-			return signal != 15 && code != -15 && code != 143 && (code != 0 || signal != 0)
+			return !stopped(it)
 		})
+		if other := c.sameFailureOf(l, r); other != nil { // the launcher noticed one of several
+			return
+		}
 	}
 	if by == nil {
 		return
 	}
 	l.Who.Rank = r
 	c.Basis += fmt.Sprintf("; its rank is known from line %d", by.Span.Line)
+}
+
+// sameFailureOf returns a failure of l's class that another rank than r reports.
+func (c *Case) sameFailureOf(l *timeline.Item, r int) *timeline.Item {
+	for _, it := range c.Attempt.Items {
+		if role(it) == evidence.RoleFault && classOf(it) == classOf(l) && it.Who.Rank != evidence.None && it.Who.Rank != r && !it.Quoted && !c.recovered[it] {
+			return it
+		}
+	}
+	return nil
 }
 
 func (c *Case) pointsBetween(a, b *timeline.Item) int {
@@ -848,10 +981,11 @@ func (c *Case) pointsBetween(a, b *timeline.Item) int {
 }
 
 // memoryAndNaN picks the attempt's device-memory failure and its non-finite
-// value: the lead where it is one, else the first unsurvived, else (memory only)
-// the first survived.
+// value: the lead where it is one, else the first unsurvived, else the first
+// survived where the other of the two is there (of non-finite values only a loss
+// that was so more than once: a skipped step of a scaler is no event).
 func (c *Case) memoryAndNaN() {
-	var survived *timeline.Item
+	var survived, skippedNaN *timeline.Item
 	for _, it := range c.Attempt.Items {
 		if it.Quoted || it.Attempt < 0 || c.afterFinish(it) {
 			continue
@@ -865,7 +999,11 @@ func (c *Case) memoryAndNaN() {
 			} else if c.Memory == nil || before(c.Timeline, it, c.Memory) {
 				c.Memory = it
 			}
-		case isNaN(it.Kind) && !c.recovered[it]:
+		case isNaN(it.Kind) && c.recovered[it]:
+			if skippedNaN == nil && strings.Contains(it.Attrs.Str("metric"), "loss") && c.badValues(it) > 1 {
+				skippedNaN = it
+			}
+		case isNaN(it.Kind):
 			if c.NaN == nil || before(c.Timeline, it, c.NaN) {
 				c.NaN = it
 			}
@@ -879,9 +1017,22 @@ func (c *Case) memoryAndNaN() {
 			c.NaN = c.Lead
 		}
 	}
+	if c.NaN == nil && skippedNaN != nil && c.Memory != nil {
+		c.NaN = skippedNaN
+	}
 	if c.Memory == nil && survived != nil && (c.NaN != nil || c.Lead != nil && c.LeadClass == evidence.DeviceMemory) {
 		c.Memory = survived
 	}
+}
+
+// badValues counts the non-finite values of the series that it belongs to.
+func (c *Case) badValues(it *timeline.Item) int64 {
+	for _, s := range c.Attempt.Series {
+		if s.Key.Artifact == it.Span.Artifact && s.Key.Launch == it.Who.Launch && s.Key.Name == it.Attrs.Str("metric") {
+			return s.Bad
+		}
+	}
+	return 0
 }
 
 func before(tl *timeline.Timeline, a, b *timeline.Item) bool {

@@ -137,6 +137,11 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 		}
 	}
 	rank(out)
+	for i := range out {
+		if out[i].Standing == incident.Established { // what an undecided condition hangs on no longer matters
+			out[i].Missing = missing(out[i].Entry, known, values, nil)
+		}
+	}
 	return out
 }
 

@@ -60,6 +60,12 @@ var rules = []rule{
 	{name: "stop-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}, to: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted, evidence.TimeLimit, evidence.Preempted, evidence.Exception, evidence.NativeCrash}, any: true, later: []evidence.Kind{evidence.Exception, evidence.NativeCrash}, within: 10 * time.Minute,
 		unless: func(from, to *timeline.Item) bool { return from.Kind == to.Kind }},
+	{name: "stop-ends-job", text: "who is told to stop goes through its own teardown",
+		from: []evidence.Kind{evidence.Cancelled}, to: []evidence.Kind{evidence.SignalReceived, evidence.Cancelled}, any: true, later: []evidence.Kind{evidence.Cancelled}, within: 10 * time.Minute,
+		unless: func(_, to *timeline.Item) bool { return to.Attrs.Str("what") == "srun" }},
+	{name: "signal-cancels-step", text: "srun was told to stop and cancels its step",
+		from: []evidence.Kind{evidence.SignalReceived}, to: []evidence.Kind{evidence.Cancelled}, within: 10 * time.Minute,
+		unless: func(from, _ *timeline.Item) bool { return from.Attrs.Str("what") != "srun" }},
 	{name: "signal-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted}, to: []evidence.Kind{evidence.Exception, evidence.Interrupted, evidence.NativeCrash, evidence.CUDAFault, evidence.SignalReceived}, within: 2 * time.Minute},
 }
@@ -172,8 +178,14 @@ func (c *Case) why(b *timeline.Item) (string, string) {
 		case evidence.PeerClosed, evidence.StoreError, evidence.CollTeardown:
 			return "peer-gone-connections-close", fmt.Sprintf("when rank %s ends, its connections close on the others", who(lead))
 		case evidence.LauncherStop:
+			if c.LeadClass == evidence.ExternalStop {
+				return "launcher-is-stopped", "the launcher is told to stop and ends its workers"
+			}
 			return "launcher-stops-the-rest", "the launcher stops the remaining workers once one has failed"
 		case evidence.Cancelled:
+			if c.LeadClass == evidence.ExternalStop {
+				return "scheduler-cancels-each", "the scheduler says so for the job and for each of its steps"
+			}
 			return "scheduler-cancels-the-rest", "the scheduler cancels the step once a task has failed"
 		case evidence.WrapperError:
 			return "wrapper-reports", "a wrapper reports that something under it failed"
@@ -182,6 +194,9 @@ func (c *Case) why(b *timeline.Item) (string, string) {
 		}
 		return "follows", "it reports that something else failed"
 	case evidence.RoleExit:
+		if c.LeadClass == evidence.ExternalStop {
+			return "stop-ends-process", "the process ends because it is told to"
+		}
 		return "process-ends", "the process ends after the failure"
 	case evidence.RoleStop:
 		return "teardown", "the job is torn down after the failure"
@@ -209,7 +224,8 @@ func who(it *timeline.Item) string {
 }
 
 // explainRest links every other failure event of the attempt to what explains
-// it and folds equal victims: same kind, same words but for numbers.
+// it and folds equal victims: same kind and cause (and, for faults, the same
+// words but for numbers).
 func (c *Case) explainRest() []Link {
 	if c.Lead == nil {
 		return nil
@@ -255,7 +271,10 @@ func (c *Case) explainRest() []Link {
 		if name == "" {
 			name, text = c.why(it)
 		}
-		k := key{string(it.Kind), mask(it.Text), by.ID + name}
+		k := key{kind: string(it.Kind), by: by.ID + name}
+		if role(it) == evidence.RoleFault { // different faults differ in their words; victims only in who reports
+			k.text = mask(it.Text)
+		}
 		if i, ok := index[k]; ok {
 			out[i].Count++
 			if it.Who.Rank >= 0 && !slices.Contains(out[i].Ranks, it.Who.Rank) {
@@ -273,6 +292,23 @@ func (c *Case) explainRest() []Link {
 	for i := range out {
 		sort.Ints(out[i].Ranks)
 	}
+	// Faults first, then what hit the most ranks; what launchers and wrappers say
+	// of it comes last.
+	order := func(l Link) int {
+		switch {
+		case role(l.Item) == evidence.RoleFault || role(l.Item) == evidence.RoleStop:
+			return 0
+		case l.Item.Kind == evidence.WrapperError || l.Item.Kind == evidence.LauncherStop || l.Item.Kind == evidence.LauncherSummary:
+			return 2
+		}
+		return 1
+	}
+	sort.SliceStable(out, func(i, j int) bool {
+		if a, b := order(out[i]), order(out[j]); a != b {
+			return a < b
+		}
+		return len(out[i].Ranks) > len(out[j].Ranks)
+	})
 	return out
 }
 

@@ -90,18 +90,39 @@ var pieces = []string{
 	"OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768", "Current loss scale already at minimum", "Segmentation fault (core dumped)", "KeyboardInterrupt", "No space left on device", "rank_7", "world_size=1000000000",
 }
 
+// random makes a log of up to n pieces.
+func random(rng *rand.Rand, n int) string {
+	var b strings.Builder
+	for range rng.IntN(n) {
+		b.WriteString(pieces[rng.IntN(len(pieces))])
+		if rng.IntN(3) > 0 {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// TestRandomLogs: whatever stands in a log, the incident is sound.
+func TestRandomLogs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 7))
+	dir := t.TempDir()
+	for range 120 {
+		text := random(rng, 40)
+		for _, name := range []string{"rank_0.log", "rank_1.log"}[:1+rng.IntN(2)] {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			text = random(rng, 20)
+		}
+		sound(t, text, diagnose(t, dir))
+	}
+}
+
 // FuzzDiagnose: no log makes the engine fail or panic.
 func FuzzDiagnose(f *testing.F) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for range 40 {
-		var b strings.Builder
-		for range rng.IntN(30) {
-			b.WriteString(pieces[rng.IntN(len(pieces))])
-			if rng.IntN(3) > 0 {
-				b.WriteByte('\n')
-			}
-		}
-		f.Add([]byte(b.String()))
+		f.Add([]byte(random(rng, 30)))
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {

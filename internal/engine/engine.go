@@ -5,6 +5,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -80,12 +81,18 @@ func Examine(r *Reading) *Study {
 	for i := range s.Timeline.Attempts {
 		c := diagnose.Examine(s.Timeline, i)
 		known := detect.Run(input(c, prev))
+		if e := c.Elimination; e != nil { // a fault without words states no rank itself
+			known.Set("fault.rank", evidence.IntOf(int64(e.Rank)), e.Spans...)
+		}
 		s.Cases = append(s.Cases, c)
 		s.Known = append(s.Known, known)
 		prev = &detect.Previous{Facts: known, Class: c.LeadClass, Nonfinite: c.LeadClass == evidence.Nonfinite, Memory: c.LeadClass == evidence.DeviceMemory}
 		for _, x := range c.Attempt.Series {
 			if x.Key.Name == "loss" {
 				prev.Points = max(prev.Points, x.Count)
+				if x.First.Step == 0 || x.First.Step == 1 {
+					prev.Opening = spanOf(x, x.First)
+				}
 			}
 		}
 		all = append(all, prev)
@@ -157,7 +164,7 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line]}
 		if c.Lead.Source >= 0 {
 			if a := s.Reading.Sources[c.Lead.Source].Artifact; a.Fate != "read" {
-				caps.Damaged = a.Note
+				caps.Damaged = cmp.Or(a.Note, a.Fate)
 			}
 		}
 		// What a rival could be belongs to the picture as well.

@@ -381,12 +381,28 @@ func (s *Study) limits(inc *incident.Incident) {
 		if id == "" {
 			id = "without an id"
 		}
-		add(fmt.Sprintf("An older launch lies in the same place and was not read: %s, %d files (%s).", id, len(j.Files), j.Basis))
+		files := "1 file"
+		if n := len(j.Files); n != 1 {
+			files = fmt.Sprintf("%d files", n)
+		}
+		add(fmt.Sprintf("An older launch lies in the same place and was not read: %s, %s (%s).", id, files, j.Basis))
 	}
 	c := s.Cases[s.Main]
 	if c.World > 1 && len(c.Ranks) > 0 && len(c.Ranks) < c.World && c.Lead != nil {
 		add(fmt.Sprintf("The job has %d ranks; words of %d of them are in evidence. What the others printed could change the verdict.", c.World, len(c.Ranks)))
 	}
+}
+
+// overtaken reports whether lines of x's file that name no rank go on to later
+// steps: then x says where its rank once was, not where it stopped.
+func overtaken(x *evidence.Series, all []*evidence.Series) bool {
+	for _, y := range all {
+		if y.Key.Rank == evidence.None && y.Key.Artifact == x.Key.Artifact && y.Key.Launch == x.Key.Launch && y.Key.Phase == "train" &&
+			y.Last.Offset > x.Last.Offset && y.Last.Step > x.Last.Step {
+			return true
+		}
+	}
+	return false
 }
 
 // ranks tells each rank's fate.
@@ -442,7 +458,7 @@ func (s *Study) ranks(inc *incident.Incident) {
 		for _, x := range c.Attempt.Series {
 			if x.Key.Rank == r {
 				arts[x.Key.Artifact] = true
-				if x.Last.Step >= 0 && (out.LastStep == nil || x.Last.Step > *out.LastStep) {
+				if x.Last.Step >= 0 && !overtaken(x, c.Attempt.Series) && (out.LastStep == nil || x.Last.Step > *out.LastStep) {
 					n := x.Last.Step
 					out.LastStep = &n
 				}

@@ -91,7 +91,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		go func() {
 			defer wg.Done()
 			for i := range work {
-				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind])
+				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], len(out.Files))
 				if o.Progress != nil {
 					done.Lock()
 					finished++
@@ -132,7 +132,8 @@ type result struct {
 	problems  []Problem
 }
 
-func readOne(ctx context.Context, f *artifact.File, r reader.Reader) result {
+// readOne reads one of n artifacts.
+func readOne(ctx context.Context, f *artifact.File, r reader.Reader, n int) result {
 	res := result{source: timeline.Source{Artifact: f.Artifact}}
 	a := &res.source.Artifact
 	if a.Fate != "" {
@@ -142,7 +143,7 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader) result {
 		a.Fate = "not recognised"
 		return res
 	}
-	sink := reader.NewCollector()
+	sink := reader.NewShare(n)
 	res.collected = sink
 	var sum *digest
 	in := reader.Input{Artifact: *a, Size: a.Size, Open: func() (io.ReadCloser, error) {

@@ -57,6 +57,8 @@ var SeriesAliases = map[string]Alias{
 	"step_time": {Name: "step_time", Scale: 1}, "step time": {Name: "step_time", Scale: 1}, "iter_time": {Name: "step_time", Scale: 1}, "step_timing in s": {Name: "step_time", Scale: 1},
 	"train_step_timing in s": {Name: "step_time", Scale: 1},
 
+	"cuda_alloc": {Name: "memory_allocated"}, "cuda alloc": {Name: "memory_allocated"}, "gpu_alloc": {Name: "memory_allocated"}, "alloc_between_steps": {Name: "memory_allocated"},
+	"max_alloc": {Name: "memory_allocated", Peak: true}, "max_reserved": {Name: "memory_reserved", Peak: true},
 	"allocated": {Name: "memory_allocated"}, "alloc": {Name: "memory_allocated"}, "memory allocated": {Name: "memory_allocated"},
 	"memory_allocated": {Name: "memory_allocated"}, "current alloc": {Name: "memory_allocated"}, "memallocated": {Name: "memory_allocated", Scale: gib}, "ma": {Name: "memory_allocated"},
 	"gpu allocated": {Name: "memory_allocated"}, "cuda allocated": {Name: "memory_allocated"}, "vram_allocated": {Name: "memory_allocated", Scale: gib},

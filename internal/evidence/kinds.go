@@ -235,7 +235,7 @@ var Specs = [...]Spec{
 
 	// Processes.
 	{Exception, "an uncaught Python exception that no wording claims", Code, RoleFault, 52, []AttrSpec{{"type", Text, "exception type, qualified as printed"}, {"message", Text, ""}, {"thread", Text, ""}}},
-	{NativeCrash, "the process crashed in native code (segmentation fault, abort, heap corruption)", CUDAError, RoleFault, 56, []AttrSpec{attrWhat, attrSignal}},
+	{NativeCrash, "the process crashed in native code (segmentation fault, abort, heap corruption)", ProcessExit, RoleFault, 56, []AttrSpec{attrWhat, attrSignal}},
 	{Exited, "a process ended with a code or signal", ProcessExit, RoleExit, 80, []AttrSpec{attrCode, attrSignal, attrPID, {"local_rank", Int, ""}, {"task", Int, "srun task"}, attrWhat}},
 	{LauncherSummary, "a launcher's summary row of one failed worker; 'first observed' is a hint only", ProcessExit, RoleExit, 85, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrCode, attrSignal, attrPID, {"first_observed", Bool, ""}, {"has_error_file", Bool, ""}}},
 	{LauncherStop, "the launcher stops a worker", ProcessExit, RoleEffect, 90, []AttrSpec{attrPID, attrSignal}},
@@ -270,7 +270,7 @@ var Specs = [...]Spec{
 	{PhaseMark, "the run enters a phase", "", RoleProgress, 0, []AttrSpec{{"phase", Text, "load, setup, train, evaluation, checkpoint, generation, compile, optimizer, end"}}},
 	{Finished, "the run says that it is complete", "", RoleProgress, 0, []AttrSpec{attrWhat}},
 	{CheckpointSaved, "a checkpoint was written", "", RoleProgress, 0, []AttrSpec{{"path", Text, ""}, {"step", Int, ""}}},
-	{RankInfo, "maps a rank to host, device or pid", "", RoleContext, 0, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrPID, attrGPU, attrHost, {"world", Int, ""}}},
+	{RankInfo, "maps a rank to host, device or pid", "", RoleContext, 0, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrPID, attrGPU, attrHost, {"world", Int, ""}, {"peers", Int, "other ranks of its group"}}},
 
 	// The machine beside the run.
 	{GPUUsage, "used and total memory of one device", "", RoleContext, 0, []AttrSpec{attrGPU, {"used", Size, ""}, {"total", Size, ""}, {"free", Size, ""}, {"util", Float, "per cent"}, {"name", Text, ""}, {"no_processes", Bool, "the table lists no process at all"}}},

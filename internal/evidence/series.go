@@ -48,7 +48,7 @@ func (p *Point) When() Stamp {
 	return *p.Stamp
 }
 
-// maxPoints bounds the sampled points of a series.
+// maxPoints bounds the sampled points of a series unless Keep says otherwise.
 const maxPoints = 512
 
 // A Series is what is kept of a SeriesKey's points, in bounded memory however
@@ -78,12 +78,17 @@ type Series struct {
 
 	sample []Point
 	every  int64 // keep each every-th point; a power of two
+	most   int   // bound on sample
 	gapMax Point // extreme since the last kept point
 	gapSet bool
 }
 
 // NewSeries returns an empty series.
-func NewSeries(k SeriesKey) *Series { return &Series{Key: k, every: 1} }
+func NewSeries(k SeriesKey) *Series { return &Series{Key: k, every: 1, most: maxPoints} }
+
+// Keep bounds the sampled points from here on, so that the series of a thousand
+// ranks fit in memory together. It is at least 2.
+func (s *Series) Keep(points int) { s.most = max(points, 2) }
 
 // WillSample reports whether the next point will be kept in the sample, so that
 // a reader can fill in what is costly (its time) only then.
@@ -144,7 +149,7 @@ func (s *Series) Add(p Point) {
 		}
 		s.gapSet = false
 		s.sample = append(s.sample, p)
-		if len(s.sample) >= maxPoints {
+		if len(s.sample) >= s.most {
 			s.thin()
 		}
 	} else if finite && (!s.gapSet || p.Value > s.gapMax.Value) {

@@ -119,7 +119,7 @@ func edits(e *catalog.Entry, values map[string]evidence.Value) []incident.Edit {
 	if values["seen.job_record"].I > 0 || values["seen.host_oom_sched"].I > 0 {
 		order = append(order, "slurm")
 	}
-	if values["run.container"].True() {
+	if values["run.container"].True() && !values["run.shm_of_host"].True() {
 		order = append(order, "kubernetes", "docker")
 	}
 	order = append(order, "pytorch", "any")

@@ -138,6 +138,12 @@ func (w *words) verdictOf() verdict {
 			v.Do = []string{"wait, or look again later: a job that was killed without words looks the same"}
 			v.Check = []string{"is the process alive? If not, the scheduler's record and the kernel log say who ended it"}
 		}
+		if sure := w.failedBefore(); sure != nil {
+			v.Sure = sure
+			if inc.Outcome == incident.FinishedRun {
+				v.Do = []string{"nothing in the last launch; what the failed ones call for stands under attempts in --format json", "nothing in the last launch; see attempts in --format json"}
+			}
+		}
 		return v
 	}
 	v.First, v.Sure = w.firstWords(), w.sureWords()
@@ -233,6 +239,9 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if strings.HasSuffix(what, "ch") {
+		what += "e"
+	}
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
@@ -276,12 +285,35 @@ func (w *words) nothingWords() []string {
 	switch inc.Outcome {
 	case incident.FinishedRun:
 		s = "no failure: the run finished"
+		if n := len(inc.Attempts); n > 1 {
+			s = fmt.Sprintf("no failure: the last of %s finished", plural(n, "launch"))
+		}
 	case incident.Running:
 		s = "no failure: the run was still going on"
 	case incident.Interrupted:
 		s = "no failure: the run was interrupted"
 	}
 	return []string{s + last + at, s + last, s}
+}
+
+// failedBefore says which launches failed before a last one that did not.
+func (w *words) failedBefore() []string {
+	n, last := 0, (*incident.Attempt)(nil)
+	for i := range w.inc.Attempts {
+		if a := &w.inc.Attempts[i]; a.FirstFault != nil {
+			n, last = n+1, a
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	s := fmt.Sprintf("the last launch shows no failure, but %d of %s failed", n, plural(len(w.inc.Attempts), "launch"))
+	which := ", launch " + last.ID
+	if n > 1 {
+		which = ", the latest being launch " + last.ID
+	}
+	what := which + ": " + class(last.FirstFault.Class)
+	return []string{s + what + " (" + w.near(last.FirstFault.Span) + ")", s + what, s + which, s}
 }
 
 // number prints a value with up to five significant digits.

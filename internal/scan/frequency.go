@@ -34,9 +34,10 @@ var classOf = func() (table [256]byte) {
 // rarest returns where in text the window starts whose grams are together the
 // rarest in ordinary text. text is long enough for m.
 func rarest(text string, m mesh) int {
-	weights := make([]uint64, len(text)-m.gram+1)
-	for i := range weights {
-		weights[i] = weight(text[i : i+m.gram])
+	var few [64]uint64
+	weights := few[:0]
+	for i := range len(text) - m.gram + 1 {
+		weights = append(weights, weight(text[i:i+m.gram]))
 	}
 	best, least := 0, ^uint64(0)
 	for at := range len(weights) - m.stride + 1 {
@@ -55,11 +56,8 @@ func rarest(text string, m mesh) int {
 // logWords counts as one in 512 positions, one of stepWords as one in 128.
 func weight(gram string) uint64 {
 	if len(gram) >= 3 {
-		switch k := packFold(gram); {
-		case stepGrams()[k]:
-			return 1 << (56 - 7)
-		case logGrams()[k]:
-			return 1 << (56 - 9)
+		if often := common()[packFold(gram)]; often > 0 {
+			return 1 << (56 - often)
 		}
 	}
 	a := classOf[gram[0]]
@@ -72,22 +70,21 @@ func weight(gram string) uint64 {
 	return 1 << max(56-halfBits/2, 0)
 }
 
-// logGrams and stepGrams are the pieces of three to five bytes of logWords and
-// stepWords, packed.
-var (
-	logGrams  = sync.OnceValue(func() map[uint64]bool { return pieces(logWords) })
-	stepGrams = sync.OnceValue(func() map[uint64]bool { return pieces(stepWords) })
-)
-
-func pieces(words string) map[uint64]bool {
-	grams := make(map[uint64]bool, 2*len(words))
-	for i := range len(words) - 5 {
-		for n := 3; n <= 5; n++ {
-			grams[packFold(words[i:i+n])] = true
+// common holds the pieces of three to five bytes of logWords and stepWords,
+// packed, with -log2 of how often they stand at a position.
+var common = sync.OnceValue(func() map[uint64]uint8 {
+	grams := make(map[uint64]uint8, 2*(len(logWords)+len(stepWords)))
+	add := func(words string, often uint8) {
+		for i := range len(words) - 5 {
+			for n := 3; n <= 5; n++ {
+				grams[packFold(words[i:i+n])] = often
+			}
 		}
 	}
+	add(logWords, 9)
+	add(stepWords, 7)
 	return grams
-}
+})
 
 // packFold packs the bytes of a gram, letters without case, into a number.
 func packFold(gram string) (x uint64) {

@@ -1,11 +1,9 @@
 package scan
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // A sieve passes over text in steps of stride bytes and looks up the hash of
@@ -85,26 +83,31 @@ func newSieve(atoms []Atom, ids []int32, use level) *sieve {
 		s.fold = 0x2020202020202020
 		s.mask |= s.fold
 	}
-	s.entries = make([]entry, 0, len(ids)*s.stride)
+	entries := make([]entry, 0, len(ids)*s.stride)
 	for _, id := range ids {
 		text := []byte(atoms[id].Text)
 		at := rarest(atoms[id].Text[:min(len(text), 1<<12)], s.mesh) // a window there is as good
 		for off := at; off < at+s.stride; off++ {
 			e := entry{gram: s.load(text, off), atom: id, off: int16(off)}
 			e.probe, e.check = probe(text, off, s.gram, s.fold)
-			s.entries = append(s.entries, e)
+			entries = append(entries, e)
 		}
 	}
-	slices.SortFunc(s.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(bucket(a.gram), bucket(b.gram)), cmp.Compare(a.atom, b.atom), cmp.Compare(a.off, b.off))
-	})
-	for _, e := range s.entries {
+	for _, e := range entries {
 		h := hash(e.gram)
 		s.bits[h/64] |= 1 << (h % 64)
 		s.first[bucket(e.gram)+1]++
 	}
 	for b := range s.first[1:] {
 		s.first[b+1] += s.first[b]
+	}
+	// Into their buckets, by atom and offset in each: the order they have.
+	s.entries = make([]entry, len(entries))
+	next := s.first
+	for _, e := range entries {
+		b := bucket(e.gram)
+		s.entries[next[b]] = e
+		next[b]++
 	}
 	return s
 }

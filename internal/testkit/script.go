@@ -419,7 +419,7 @@ func (c *Case) points(words []string) error {
 	}
 	for _, w := range words[1:] {
 		step, v, ok := strings.Cut(w, ":")
-		p := evidence.Point{Step: evidence.None, Stamp: &st}
+		p := evidence.Point{Step: evidence.None}
 		var err error
 		if step != "-" {
 			if p.Step, err = strconv.ParseInt(step, 10, 64); err != nil {
@@ -431,6 +431,9 @@ func (c *Case) points(words []string) error {
 		}
 		sp := c.next(src)
 		p.Line, p.Offset, p.Length = sp.Line, sp.Offset, int32(sp.Length)
+		if st.Known() && (s.WillSample() || math.IsNaN(p.Value) || math.IsInf(p.Value, 0)) {
+			p.Stamp = &st
+		}
 		s.Add(p)
 	}
 	return nil

@@ -5,6 +5,7 @@ package timeline
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -69,6 +70,7 @@ type Timeline struct {
 //     artifacts into attempts.
 //  4. Attach records of the machine (nvidia-smi, kernel, accounting) to every
 //     attempt.
+//  5. Mark what a merged log repeats of the ranks' own files.
 func Build(sources []Source) *Timeline {
 	t := &Timeline{Sources: sources}
 	for i := range sources {
@@ -81,17 +83,62 @@ func Build(sources []Source) *Timeline {
 	for i, it := range t.Items {
 		it.ID = fmt.Sprintf("e%d", i+1)
 	}
+	t.firstIsOriginal()
 	t.identify()
 	t.group()
+	t.copies()
 	return t
+}
+
+// again is how many lines after a message its repetition is still the same
+// failure told twice (what(), a logger and the exception).
+const again = 50
+
+// firstIsOriginal sees to it that of a message and its repetition the earlier
+// one counts: a reader that holds a traceback back may have met the repetition
+// first.
+func (t *Timeline) firstIsOriginal() {
+	for i, it := range t.Items {
+		if !it.Quoted {
+			continue
+		}
+		original := true
+		for j := i - 1; j >= 0 && t.Items[j].Source == it.Source && it.Span.Line-t.Items[j].Span.Line <= again; j-- {
+			if x := t.Items[j]; x.Kind == it.Kind && !x.Quoted && x.Who.Rank == it.Who.Rank {
+				original = false
+				break
+			}
+		}
+		for j := i + 1; original && j < len(t.Items) && t.Items[j].Source == it.Source && t.Items[j].Span.Line-it.Span.Line <= again; j++ {
+			if x := t.Items[j]; x.Kind == it.Kind && !x.Quoted && strings.HasPrefix(x.Text, "what():") {
+				it.Quoted, x.Quoted = false, true
+				break
+			}
+		}
+	}
 }
 
 // pins are the calls that page-lock host memory.
 var pins = []string{"pin_memory", "_pin", "cudaHostAlloc", "cudaHostRegister", "get_accelerator().pin"}
 
+// lostPeer are the exceptions by which Python's multiprocessing says that the
+// process at the other end of a connection is gone.
+var lostPeer = []string{"ConnectionResetError", "ConnectionRefusedError", "BrokenPipeError", "EOFError", "FileNotFoundError"}
+
 // restate names by its stack what the words leave open: the runtime says "out of
-// memory" for page-locked host memory as well as for the device's.
+// memory" for page-locked host memory as well as for the device's, and a loader
+// worker that is gone shows as a broken connection when the main process fetches
+// the file descriptor of the batch that it left behind
+// (torch/multiprocessing/reductions.py, rebuild_storage_fd).
 func restate(it *Item) {
+	if it.Kind == evidence.Exception && slices.Contains(lostPeer, it.Attrs.Str("type")) {
+		for _, f := range it.Stack {
+			if f.Function == "rebuild_storage_fd" || f.Function == "rebuild_storage_filename" {
+				it.Kind, it.Attrs = evidence.WorkerExited, nil
+				return
+			}
+		}
+	}
 	if it.Kind != evidence.DeviceOOMRaw && it.Kind != evidence.ManagedOOM || len(it.Stack) == 0 {
 		return
 	}
@@ -163,6 +210,7 @@ func (t *Timeline) group() {
 		return k
 	}
 	series := t.sequence()
+	key = t.onlyNamed(key)
 	parts := map[attemptKey][]Part{}
 	var keys []attemptKey
 	run := make([]bool, len(t.Sources))
@@ -252,8 +300,9 @@ func (t *Timeline) group() {
 		for _, x := range t.Sources[i].Series {
 			if n := of(i, x.Key.Launch); n >= 0 {
 				t.Attempts[n].Series = append(t.Attempts[n].Series, x)
-				t.Attempts[n].span(x.First.When())
-				t.Attempts[n].span(x.Last.When())
+				first, last := ends(x)
+				t.Attempts[n].span(first)
+				t.Attempts[n].span(last)
 				continue
 			}
 			for _, a := range t.Attempts {
@@ -279,6 +328,63 @@ func (t *Timeline) group() {
 		}
 	}
 }
+
+// onlyNamed lets the one attempt that has a name (torchrun's attempt_0 folder)
+// take the files beside it that name none, such as the launcher's own output.
+// Several names leave it open to which of them such a file belongs.
+func (t *Timeline) onlyNamed(key func(src, launch int) attemptKey) func(src, launch int) attemptKey {
+	name := ""
+	for i := range t.Sources {
+		switch n := t.Sources[i].Artifact.Owner.Attempt; {
+		case n == "" || n == name:
+		case name != "":
+			return key
+		default:
+			name = n
+		}
+	}
+	return func(src, launch int) attemptKey {
+		k := key(src, launch)
+		if k.later == "" {
+			k.named = name
+		}
+		return k
+	}
+}
+
+// copies marks what a launcher's merged output repeats of the ranks' own files
+// (torchrun --tee): the same words of the same rank. The own file has them in
+// their order.
+func (t *Timeline) copies() {
+	type words struct {
+		kind    evidence.Kind
+		rank    int
+		attempt int
+		text    string
+	}
+	own := map[words]bool{}
+	for pass := range 2 {
+		for _, it := range t.Items {
+			if it.Who.Rank == evidence.None || it.Attempt < 0 || it.Text == "" {
+				continue
+			}
+			w := words{it.Kind, it.Who.Rank, it.Attempt, bare(it.Text)}
+			o := t.Sources[it.Source].Artifact.Owner
+			switch merged := o.Rank == evidence.None && o.LocalRank == evidence.None; {
+			case pass == 0 && !merged:
+				own[w] = true
+			case pass == 1 && merged && own[w]:
+				it.Quoted = true
+			}
+		}
+	}
+}
+
+// rankTags are the prefixes that torchrun and torch.distributed set before the
+// lines of a rank.
+var rankTags = regexp.MustCompile(`^(?:\[(?:[A-Za-z_]+|rank)\d+\]:\s*)+`)
+
+func bare(text string) string { return rankTags.ReplaceAllString(text, "") }
 
 // concerns lists the attempts that a machine record can belong to: those in
 // whose time it lies and those whose time is not known; all of them, if it lies
@@ -338,8 +444,9 @@ func (t *Timeline) sequence() []int {
 			add(e.Stamp)
 		}
 		for _, x := range s.Series {
-			add(x.First.When())
-			add(x.Last.When())
+			first, last := ends(x)
+			add(first)
+			add(last)
 		}
 		if !r.from.IsZero() {
 			rs = append(rs, r)
@@ -381,6 +488,20 @@ func natural(a, b string) bool {
 	return a < b
 }
 
+// ends returns the first and the last time that a series carries: not every
+// point has one.
+func ends(s *evidence.Series) (first, last evidence.Stamp) {
+	for _, p := range s.Points() {
+		if t := p.When(); t.Known() {
+			if !first.Known() {
+				first = t
+			}
+			last = t
+		}
+	}
+	return first, last
+}
+
 func (a *Attempt) span(s evidence.Stamp) {
 	if !s.Known() || s.Clock != "wall" || s.NoDate {
 		return
@@ -415,11 +536,23 @@ func (t *Timeline) identify() {
 		}
 		byPID[key] = rank
 	}
+	// A log whose own lines name several ranks is no rank's file, whatever its
+	// name says.
+	several := map[int]bool{}
+	first := map[int]int{}
+	for _, it := range t.Items {
+		if r := it.Who.Rank; r != evidence.None {
+			if old, ok := first[it.Source]; ok && old != r {
+				several[it.Source] = true
+			}
+			first[it.Source] = r
+		}
+	}
 	hosts := map[string]bool{}
 	for _, it := range t.Items {
 		o := t.Sources[it.Source].Artifact.Owner
 		w := &it.Who
-		if w.Rank == evidence.None {
+		if w.Rank == evidence.None && !several[it.Source] {
 			w.Rank = o.Rank
 		}
 		if w.LocalRank == evidence.None {

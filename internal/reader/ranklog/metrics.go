@@ -2,6 +2,7 @@ package ranklog
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -144,6 +145,8 @@ type metrics struct {
 	events   int
 	full     bool       // the series limit was reported
 	bad      []scan.Hit // scratch of mayBeBad
+	timed    *evidence.Stamp
+	timeOf   int64 // the line that timed belongs to
 
 	ranks    map[string]int // rank of a line prefix
 	baseRank int
@@ -275,7 +278,11 @@ func (m *metrics) time() *evidence.Stamp {
 	if !st.Known() {
 		return nil
 	}
-	return &st
+	if m.timeOf != m.l.Number || m.timed == nil {
+		st.Written = strings.Clone(st.Written) // not the whole line with it
+		m.timed, m.timeOf = &st, m.l.Number
+	}
+	return m.timed
 }
 
 // lineRank returns the rank that printed raw. The prefix of a line decides;
