@@ -232,3 +232,5 @@ func pointsBetween(in Input, artifact string, from, to int64) int {
 	}
 	return n
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

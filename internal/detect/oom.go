@@ -180,7 +180,7 @@ func exactTensor(f evidence.Known, requested evidence.Value, length evidence.Fou
 // samples x tokens x vocabulary x 2 or 4 bytes, rounded up to 2 MiB as the
 // allocator does for requests above 10 MiB (kRoundLarge, CUDACachingAllocator.cpp).
 func exactLogits(f evidence.Known, requested evidence.Value) {
-	vocab, ok := f["setting.vocab_size"]
+	vocab, ok := f["run.vocab"]
 	n := vocab.Value.I
 	if !ok || n < 1000 {
 		return

@@ -86,20 +86,35 @@ func settings(in Input, f evidence.Known) {
 	if e := in.first(evidence.AnomalyMode); e != nil {
 		f.Set("run.anomaly_mode", evidence.BoolOf(true), e.Span)
 	}
-	if last := lrAtFault(in); last != nil {
-		if _, ok := f["run.lr"]; !ok {
-			f.Set("run.lr", evidence.FloatOf(last.LastFinite().Value), pointSpan(last, last.LastFinite()))
+	if _, ok := f["run.lr"]; !ok {
+		if x, p := lrAtFault(in); x != nil {
+			f.Set("run.lr", evidence.FloatOf(p.Value), pointSpan(x, p))
 		}
 	}
 }
 
-func lrAtFault(in Input) *evidence.Series {
-	for _, s := range in.named("lr", "") {
-		if s.HasFinite {
-			return s
-		}
+// lrAtFault is the learning rate logged last before the non-finite value or the
+// leading fault, or the last one of all.
+func lrAtFault(in Input) (*evidence.Series, evidence.Point) {
+	e := in.NaN
+	if e == nil {
+		e = in.Lead
 	}
-	return nil
+	for _, s := range in.named("lr", "") {
+		if !s.HasFinite {
+			continue
+		}
+		at := s.LastFinite()
+		if e != nil && s.Key.Artifact == e.Span.Artifact {
+			for _, p := range s.Points() {
+				if p.Offset <= e.Span.Offset && finite(p.Value) {
+					at = p
+				}
+			}
+		}
+		return s, at
+	}
+	return nil, evidence.Point{}
 }
 
 // sourceStack names the framework that prints a metric format.
@@ -159,9 +174,15 @@ func effective(a, b evidence.Known) (changed, known bool) {
 
 // Across sets what only the comparison of all attempts shows: whether the same
 // configuration, or the same with a smaller micro-batch, got past the point at
-// which an attempt ran out of memory.
+// which an attempt ran out of memory, and whether one changed setting kept the
+// values finite.
 func Across(attempts []*Previous) {
 	for i, a := range attempts {
+		for j, b := range attempts {
+			if i != j {
+				compareFinite(a, b)
+			}
+		}
 		if !a.Memory {
 			continue
 		}
@@ -183,6 +204,50 @@ func Across(attempts []*Previous) {
 			}
 		}
 	}
+}
+
+// trials maps a setting to the fact that a launch with another value of it stayed
+// finite where this one did not.
+var trials = []struct{ setting, fact string }{
+	{"run.precision", "nan.bf16_finite"},
+	{"run.lr", "nan.lower_lr_finite"},
+	{"run.attention", "nan.other_kernel_finite"},
+	{"run.overlap", "nan.overlap_off_finite"},
+}
+
+// compareFinite sets, for an attempt that became non-finite, what another attempt
+// proves that differs from it in one setting only and stayed finite for longer.
+func compareFinite(a, b *Previous) {
+	if !a.Nonfinite || b.Nonfinite || b.Memory || b.Points <= a.Points {
+		return
+	}
+	differs := -1
+	for i, t := range trials {
+		x, ok1 := a.Facts[t.setting]
+		y, ok2 := b.Facts[t.setting]
+		if ok1 != ok2 || ok1 && x.Value.String() != y.Value.String() {
+			if differs >= 0 || !ok1 || !ok2 {
+				return // several things differ, or one is not stated
+			}
+			differs = i
+		}
+	}
+	if differs < 0 {
+		return
+	}
+	t := trials[differs]
+	x, y := a.Facts[t.setting], b.Facts[t.setting]
+	switch t.setting {
+	case "run.precision":
+		if wide := y.Value.S; wide != "bf16" && wide != "fp32" && wide != "bf16-true" {
+			return
+		}
+	case "run.lr":
+		if y.Value.F >= x.Value.F {
+			return
+		}
+	}
+	a.Facts.Set(t.fact, evidence.BoolOf(true), append(append([]evidence.Span(nil), x.Spans...), y.Spans...)...)
 }
 
 // sameShape reports whether two attempts state no different precision, sequence

@@ -853,7 +853,8 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 	sort.Ints(ranks)
 	if c.World > 1 && len(seen) == c.World-1 {
 		for r := 0; r < c.World; r++ {
-			if !seen[r] && (c.stated || slices.Contains(c.Ranks, r)) {
+			// Ranks count from 0 without gaps: one below the highest exists.
+			if !seen[r] && (c.stated || slices.Contains(c.Ranks, r) || len(ranks) > 0 && r < ranks[len(ranks)-1]) {
 				return &Elimination{Rank: r, Ranks: ranks, Spans: clipSpans(spans),
 					Why: fmt.Sprintf("%d of %d ranks report that they waited in a collective; rank %d does not", len(seen), c.World, r)}
 			}

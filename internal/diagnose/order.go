@@ -167,10 +167,10 @@ func LastGood(c *Case) (*evidence.Series, *evidence.Point) {
 				continue
 			}
 			hidden := c.NaN != nil && c.NaN.Attrs["hidden"].True() && c.NaN.Span.Artifact == s.Key.Artifact
-			if l := c.Lead; l != nil && l.Source >= 0 && (l.Span.Artifact == s.Key.Artifact && p.Offset >= l.Span.Offset || hidden) {
+			if c.notBefore(s, p) || hidden && c.Lead != nil && c.Lead.Source >= 0 {
 				found := false
 				for _, q := range s.Points() {
-					if q.Offset < l.Span.Offset && !math.IsNaN(q.Value) && !math.IsInf(q.Value, 0) && !(hidden && q.Value == 0) {
+					if !c.notBefore(s, q) && !math.IsNaN(q.Value) && !math.IsInf(q.Value, 0) && !(hidden && q.Value == 0) {
 						p, found = q, true
 					}
 				}
@@ -188,6 +188,26 @@ func LastGood(c *Case) (*evidence.Series, *evidence.Point) {
 		}
 	}
 	return nil, nil
+}
+
+// notBefore reports whether a point of s is known not to lie before the lead: by
+// its place in the lead's own file, or, in another one (a trainer's state beside
+// its console), by the step at which a value was first not finite.
+func (c *Case) notBefore(s *evidence.Series, p evidence.Point) bool {
+	l := c.Lead
+	switch {
+	case l == nil || l.Source < 0:
+		return false
+	case l.Span.Artifact == s.Key.Artifact:
+		return p.Offset >= l.Span.Offset
+	}
+	return stated(l.Kind) && l.Step >= 0 && p.Step >= l.Step
+}
+
+// stated reports whether events of kind k carry a step of their own, not the last
+// one seen before them.
+func stated(k evidence.Kind) bool {
+	return k == evidence.NonfiniteValue || k == evidence.NonfiniteNamed || k == evidence.LossOmitted
 }
 
 // Text of an order for people.

@@ -85,6 +85,7 @@ var FactSpecs = [...]FactSpec{
 	{"run.eval_batch", Int, "evaluation batch per device", "print the evaluation batch per device", "seconds", "reads"},
 	{"run.accumulation", Int, "gradient accumulation steps", "print the accumulation steps from the configuration", "seconds", "reads"},
 	{"run.seq_len", Int, "longest sequence that the configuration allows (or image size)", "print max_length / block_size and the longest sample of the failing batch", "seconds", "reads"},
+	{"run.vocab", Int, "vocabulary size of the model", "print model.config.vocab_size", "seconds", "reads"},
 	{"run.world", Int, "number of ranks", "echo $WORLD_SIZE in the job", "seconds", "reads"},
 	{"run.precision", Text, "precision of the run: fp16, bf16, fp16-true, bf16-true, fp32, fp8", "print the precision flags (fp16, bf16, torch_dtype) of the run", "seconds", "reads"},
 	{"run.optimizer", Text, "optimizer name as stated", "print(optimizer) at start", "seconds", "reads"},

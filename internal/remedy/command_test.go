@@ -20,6 +20,7 @@ func TestWithChange(t *testing.T) {
 	f("python fit.py --batch-size 8 --accum-steps 2", "python fit.py --batch-size 4 --accum-steps 4", true)
 	f("torchrun fit.py --per_device_train_batch_size=8 --gradient_accumulation_steps=2 --lr 8", "torchrun fit.py --per_device_train_batch_size=4 --gradient_accumulation_steps=4 --lr 8", true)
 	f("python fit.py --batch_size 16 --gradient_accumulation_steps 2", "python fit.py --batch_size 16 --gradient_accumulation_steps 4", false)
+	f("torchrun fit.py --device-batch-size 8 --accum 2", "torchrun fit.py --device-batch-size 4 --accum 4", true)
 	f("python fit.py --config a.yaml", "python fit.py --config a.yaml", false)
 	f("python fit.py --eval-batch-size 8", "python fit.py --eval-batch-size 8", false)
 }

@@ -353,15 +353,34 @@ func (w *words) orderWords(o incident.Order) []string {
 		s := "the " + nan + "%s came before " + mem + "%s" + launch
 		return []string{fmt.Sprintf(s, at(o.NonfiniteEvent), at(o.MemoryEvent)) + linkWords(o), fmt.Sprintf(s, "", "") + linkWords(o), fmt.Sprintf(s, "", ""), "non-finite, then device memory" + another}
 	case incident.OOMOnly:
-		return []string{"device memory only: no non-finite training value is in evidence", "device memory only, no non-finite value"}
+		in := w.elsewhere(o.MemoryEvent)
+		return []string{"device memory only" + in + ": no non-finite training value is in evidence", "device memory only" + in + ", no non-finite value", "device memory only, no non-finite value"}
 	case incident.NaNOnly:
-		return []string{"non-finite values only: no device-memory failure is in evidence", "non-finite values only, no device-memory failure"}
+		in := w.elsewhere(o.NonfiniteEvent)
+		return []string{"non-finite values only" + in + ": no device-memory failure is in evidence", "non-finite values only" + in + ", no device-memory failure", "non-finite values only, no device-memory failure"}
 	case incident.Neither:
 		return []string{"neither a device-memory failure nor a non-finite training value", "neither device memory nor non-finite values"}
 	}
 	s := mem + "%s and a " + nan + "%s appeared; their order cannot be decided"
 	return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + ": " + o.Basis, fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)), fmt.Sprintf(s, "", ""),
 		"device memory or the " + nan + " first: undecidable"}
+}
+
+// elsewhere names the launch of an event that is not of the launch that the
+// verdict is about.
+func (w *words) elsewhere(e *incident.Event) string {
+	n := len(w.inc.Attempts)
+	if n < 2 || e == nil || e.Attempt == "" {
+		return ""
+	}
+	main := w.inc.Attempts[n-1].ID
+	if f := w.inc.FirstFault; f != nil && f.Attempt != "" {
+		main = f.Attempt
+	}
+	if e.Attempt == main {
+		return ""
+	}
+	return " (in launch " + e.Attempt + ")"
 }
 
 func linkWords(o incident.Order) string {

@@ -3,6 +3,7 @@ package scan
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -87,12 +88,12 @@ func newTeddy(atoms []Atom, ids []int32, use level) *teddy {
 		at := rarest(text, mesh{1, n})
 		windows[i] = window{text[at : at+n], id, int32(at)}
 	}
-	// Windows that start alike share a bucket, which lets the fewest others in.
 	slices.SortFunc(windows, func(a, b window) int {
 		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.atom, b.atom))
 	})
-	for i, w := range windows {
-		bucket := i * 8 / len(windows)
+	var deal dealer
+	for _, w := range windows {
+		bucket := deal.bucket(w.text, atoms[w.atom].Fold)
 		if e := newShort(atoms[w.atom], w.atom, int(w.off)); len(w.text) < teddyWindow {
 			t.tiny = append(t.tiny, e)
 		} else {
@@ -119,6 +120,77 @@ func newTeddy(atoms []Atom, ids []int32, use level) *teddy {
 	}
 	return t
 }
+
+// A dealer deals windows out to buckets. A bucket lets through every text that at
+// each place has a byte of one of its windows there, so it takes windows that are
+// alike; how many other texts it lets through is the product over the places of
+// how often their bytes occur.
+type dealer struct {
+	has   [8][teddyWindow][256]bool
+	often [8][teddyWindow]float64 // sum over the bytes of has
+}
+
+// bucket takes the window into the bucket that lets the fewest texts more through
+// for it, and returns that.
+func (d *dealer) bucket(text string, fold bool) int {
+	var sets [teddyWindow][]byte
+	for k := range sets {
+		switch {
+		case k >= len(text):
+			for c := range 256 {
+				sets[k] = append(sets[k], byte(c))
+			}
+		case fold && text[k]|0x20 >= 'a' && text[k]|0x20 <= 'z':
+			sets[k] = []byte{text[k] | 0x20, text[k] &^ 0x20}
+		default:
+			sets[k] = []byte{text[k]}
+		}
+	}
+	best, least := 0, math.Inf(1)
+	for b := range d.has {
+		before, after := 1.0, 1.0
+		for k, set := range sets {
+			sum := d.often[b][k]
+			before *= sum
+			for _, c := range set {
+				if !d.has[b][k][c] {
+					sum += byteOften[c]
+				}
+			}
+			after *= sum
+		}
+		if more := after - before; more < least {
+			best, least = b, more
+		}
+	}
+	for k, set := range sets {
+		for _, c := range set {
+			if !d.has[best][k][c] {
+				d.has[best][k][c] = true
+				d.often[best][k] += byteOften[c]
+			}
+		}
+	}
+	return best
+}
+
+// byteOften is how often each byte occurs, by the table of classes.
+var byteOften = func() (p [256]float64) {
+	var size [classes]float64
+	for _, class := range classOf {
+		size[class]++
+	}
+	for c, class := range classOf {
+		p[c] = math.Exp2(-float64(frequency[class]-'0')/2) / size[class]
+		switch {
+		case c >= 'a' && c <= 'z':
+			p[c] *= 1.8 // most letters are small
+		case c >= 'A' && c <= 'Z':
+			p[c] *= 0.2
+		}
+	}
+	return p
+}()
 
 // scan appends the occurrences whose windows start in buf[from:limit] and
 // returns limit, from where the next call goes on.

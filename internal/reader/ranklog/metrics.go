@@ -41,7 +41,7 @@ var metricLiterals = [...]struct {
 	{"loss':", true, shapeLoss}, // a dict's key, or the end of one
 	{"loss:", true, shapeFields}, {"loss=", true, shapeFields}, {"loss ", true, shapeFields}, {"loss\":", true, shapeFields},
 	{"loss_step=", false, shapeFields}, {"loss/train/total", false, shapeFields}, {"loss[", true, shapeFields},
-	{"{'loss", false, shapeFields}, {"lm loss value", false, shapeFields}, {" : Cost ", false, shapeFields}, {"xent: ", false, shapeFields},
+	{"{'loss_", false, shapeFields}, {"{'loss/", false, shapeFields}, {"lm loss value", false, shapeFields}, {" : Cost ", false, shapeFields}, {"xent: ", false, shapeFields},
 	{"grad_norm", false, shapeFields}, {"{'grad_norm", false, shapeFields}, {"grad norm", false, shapeFields}, {"gnorm", true, shapeFields},
 	{"skipped=", false, shapeFields}, {"_train_", false, shapeTuple},
 	{"[batch=", false, shapeFields}, {"MemAllocated=", false, shapeFields}, {" Max_MA ", false, shapeFields}, {"memory (MB) |", false, shapeFields},
@@ -57,9 +57,8 @@ var metricLiterals = [...]struct {
 var metricExcept = map[string]*scan.Except{
 	"loss=":     {Behind: []string{"it/s, ", "s/it, "}},
 	"loss ":     {Before: []string{"scale:"}}, // Megatron, beside its loss
-	"{'loss":    {Before: []string{"':"}},
-	"grad_norm": {Before: []string{"': "}}, // Hugging Face, beside its loss
-	"grad norm": {Behind: []string{" | "}}, // Megatron
+	"grad_norm": {Before: []string{"': "}},    // Hugging Face, beside its loss
+	"grad norm": {Behind: []string{" | "}},    // Megatron
 }
 
 // metricAtoms returns the literals whose hits select a line for metrics.line.

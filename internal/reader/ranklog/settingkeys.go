@@ -45,6 +45,7 @@ var settingKeys = func() map[string]settingKey {
 	add("run.accumulation", asIs, "atom", "gradient_accumulation_steps", "accumulate_grad_batches", "grad_accum_steps", "grad_accumulation_steps", "update_freq", "accum_iter", "accumulation_steps", "gradient_accumulation")
 	add("run.accumulation", asIs, "", "grad_accum", "accum")
 	add("run.seq_len", asIs, "atom", "max_seq_length", "cutoff_len", "sequence_len", "model_max_length", "seq_length", "block_size", "max_sequence_length", "sequence_length", "context_length", "max_seq_len")
+	add("run.vocab", asIs, "atom", "vocab_size", "padded_vocab_size")
 	add("run.seq_len", asIs, "weak", "max_length", "seq_len", "imgsz", "resolution", "image_size", "img_size")
 	add("run.world", asIs, "atom", "world_size", "num_processes")
 	add("run.world", asIs, "atom", "slurm_ntasks")
