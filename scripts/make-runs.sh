@@ -7,7 +7,11 @@
 # ENV is a folder for the virtual environments; those that exist are kept. A job's
 # make.sh runs in a fresh folder beside its make.py (as train.py) and leaves its
 # logs in $OUT. The host is called node1 for the job's time; paths are replaced afterwards.
-# Needs root: for that name, for jobs that mount a tmpfs, for a memory cgroup.
+# Needs root: for that name, for jobs that mount a tmpfs, for a memory cgroup (v1).
+# not-compiled-with-cuda needs a CPU build of PyTorch beside it: Debian's
+# python3-torch. Line numbers and steps may move a little; case.yaml says what must
+# then be true, and `go test ./internal/engine -run TestRuns -update-runs` writes
+# want.txt anew.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 env=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -16,16 +20,16 @@ shift
 if [ ! -x "$env/venv/bin/torchrun" ]; then
   python3.11 -m venv "$env/venv"
   "$env/venv/bin/pip" install --only-binary :all: torch==2.8.0 transformers==4.57.1 accelerate==1.11.0 \
-    lightning==2.5.5 safetensors numpy wandb tensorboard
+    lightning==2.5.5 safetensors==0.8.0 numpy==2.4.6 wandb==0.31.0
 fi
 if [ ! -x "$env/v5/bin/python" ]; then # transformers 5 over the packages of the first
   python3.11 -m venv "$env/v5"
   (cd "$env"/venv/lib/python3.11/site-packages && pwd) > "$env/v5/lib/python3.11/site-packages/base.pth"
-  "$env/v5/bin/pip" install --only-binary :all: 'transformers>=5,<6'
+  "$env/v5/bin/pip" install --only-binary :all: transformers==5.24.0
 fi
 if [ ! -x "$env/jax/bin/python" ]; then
   python3.11 -m venv "$env/jax"
-  "$env/jax/bin/pip" install --only-binary :all: jax keras tensorflow-cpu
+  "$env/jax/bin/pip" install --only-binary :all: jax==0.10.2 keras==3.15.1 tensorflow-cpu==2.21.0
 fi
 
 export BIN=$env/venv/bin BIN5=$env/v5/bin BINJ=$env/jax/bin

@@ -337,7 +337,7 @@ func TestBombs(t *testing.T) {
 	w.Close()
 
 	t.Run("gzip over the ratio", func(t *testing.T) {
-		dir := tree(t, map[string]string{"x.log.gz": string(gz.Bytes())})
+		dir := tree(t, map[string]string{"x.log.gz": gz.String()})
 		r := walk(t, Options{}, dir)
 		rc, err := r.Files[0].Open()
 		if err != nil {

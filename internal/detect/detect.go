@@ -115,6 +115,14 @@ func (in Input) named(name, phase string) []*evidence.Series {
 	return out
 }
 
+// longest returns the series of a name and phase with the most points, or nil.
+func (in Input) longest(name, phase string) *evidence.Series {
+	if list := in.named(name, phase); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
 func pointSpan(s *evidence.Series, p evidence.Point) evidence.Span {
 	return evidence.Span{Artifact: s.Key.Artifact, Kind: "text", Line: p.Line, Offset: p.Offset, Length: int64(p.Length)}
 }

@@ -76,11 +76,8 @@ func hostMemory(in Input, f evidence.Known) {
 	}
 	// A logged series of the job's own memory is nearest to what the limit counts;
 	// the victim's resident size is one process's share and stands in last.
-	for _, s := range in.named("host_memory", "") {
-		if s.HasFinite && int64(s.Max.Value) > f["host.used"].Value.Hi {
-			f.Set("host.used", evidence.SizeOf(int64(s.Max.Value), int64(s.Max.Value)), pointSpan(s, s.Max))
-		}
-		break
+	if s := in.longest("host_memory", ""); s != nil && s.HasFinite && int64(s.Max.Value) > f["host.used"].Value.Hi {
+		f.Set("host.used", evidence.SizeOf(int64(s.Max.Value), int64(s.Max.Value)), pointSpan(s, s.Max))
 	}
 	if _, ok := f["host.used"]; !ok && victim != nil {
 		f.Set("host.used", victim.Attrs["rss"], victim.Span)

@@ -51,15 +51,10 @@ func memoryOverTime(in Input, f evidence.Known) {
 			}
 		}
 	}
-	for _, free := range in.named("memory_free", "train") {
-		res := in.named("memory_reserved", "train")
-		if free.Count < 3 || len(res) == 0 || res[0].Count < 3 {
-			break
-		}
+	if free, res := in.longest("memory_free", "train"), in.longest("memory_reserved", "train"); free != nil && res != nil && free.Count >= 3 && res.Count >= 3 {
 		lost := free.First.Value - free.Last.Value
-		gained := res[0].Last.Value - res[0].First.Value
-		f.Set("memory.outside_grows", evidence.BoolOf(lost > 1<<30 && lost > 2*math.Max(gained, 0)), append(spans(free), spans(res[0])...)...)
-		break
+		gained := res.Last.Value - res.First.Value
+		f.Set("memory.outside_grows", evidence.BoolOf(lost > 1<<30 && lost > 2*math.Max(gained, 0)), append(spans(free), spans(res)...)...)
 	}
 	peak, at := 0.0, []evidence.Span(nil)
 	for _, s := range in.Series {

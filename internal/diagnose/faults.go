@@ -1056,11 +1056,24 @@ func (c *Case) outcome() {
 		c.Outcome = incident.Failed
 	case len(c.finishedAt) > 0 || c.closed:
 		c.Outcome = incident.FinishedRun
-	case progress:
+	case progress && !c.followed():
 		c.Outcome = incident.Running
 	default:
 		c.Outcome = incident.Unclear
 	}
+}
+
+// followed reports whether a later launch stands in one of the attempt's own
+// files: then it is over, however it ended.
+func (c *Case) followed() bool {
+	for _, a := range c.Timeline.Attempts[c.Index+1:] {
+		for _, p := range a.Parts {
+			if slices.ContainsFunc(c.Attempt.Parts, func(own timeline.Part) bool { return own.Source == p.Source }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // launcherHint notes where a launcher's first observed failure names another

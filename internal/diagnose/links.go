@@ -25,8 +25,6 @@ type rule struct {
 	unless func(from, to *timeline.Item) bool // exception to the rule
 }
 
-var memoryKinds = []evidence.Kind{evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.ServeStartOOM, evidence.ManagedOOM}
-
 // rules are tried in order; the first that fits is quoted.
 var rules = []rule{
 	{name: "hardware-fault-breaks-context", text: "a device fault breaks every CUDA call of the process on that device",

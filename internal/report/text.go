@@ -570,6 +570,12 @@ func remedyDetails(r *incident.Remedy) []labelled {
 
 func (w *words) attemptWords(a incident.Attempt) string {
 	s := a.Outcome
+	if a.FirstFault == nil && s == incident.Unclear {
+		s = "no failure and no end of it shown"
+	}
+	if g := a.LastGood; g != nil && g.Step != nil && a.FirstFault == nil {
+		s += fmt.Sprintf(", last step %d", *g.Step)
+	}
 	if f := a.FirstFault; f != nil {
 		s += ": " + class(f.Class)
 		if x := w.near(f.Span); x != "" {

@@ -59,8 +59,8 @@ func windowHash(window uint32) uint8 { return uint8((window | 0x20202020) * 0x9E
 
 const (
 	teddyWindow = 4
-	teddyAtoms  = 48 // more make too many false alarms
-	maxTeddies  = 3  // more cost as much as a sieve
+	teddyAtoms  = 80 // more make too many false alarms
+	maxTeddies  = 2  // more cost as much as a sieve
 )
 
 // teddyTables holds, for each byte of the window, the table by the low half of

@@ -591,6 +591,21 @@ func (t *Timeline) identify() {
 			w.Rank = w.LocalRank
 		}
 	}
+	// A rank works on one host: what any of its lines says holds for all.
+	hostOf := map[int]string{}
+	for _, it := range t.Items {
+		if r, h := it.Who.Rank, it.Who.Host; r != evidence.None && h != "" && it.Stamp.Clock != "boot" {
+			if old, ok := hostOf[r]; ok && old != h {
+				h = "" // two hosts: a relaunch elsewhere, or a rank of another job
+			}
+			hostOf[r] = h
+		}
+	}
+	for _, it := range t.Items {
+		if it.Who.Host == "" && it.Who.Rank != evidence.None {
+			it.Who.Host = hostOf[it.Who.Rank]
+		}
+	}
 	type group struct {
 		kinds   []evidence.Kind // in the process's words
 		kernels []evidence.Kind // in the kernel's words

@@ -12,7 +12,8 @@ import (
 //
 // The first mark of an artifact, and marks that follow
 // another one before anything ran, belong to the launch that is beginning; so do
-// the marks of the other ranks of a launch.
+// the marks of the other ranks of a launch. But the same program started with
+// other options is another launch (relaunched).
 func (s *session) mark(e *evidence.Event) {
 	rank := e.Who.Rank
 	if rank == evidence.None {
@@ -22,11 +23,60 @@ func (s *session) mark(e *evidence.Event) {
 	banner := e.Attrs.Str("command") == "" && e.Attrs.Str("what") != "restart"
 	switch {
 	case another && !s.ended:
-	case s.ended, s.ranSteps && !banner, s.learned && len(s.marked) > 0:
+	case s.ended, s.ranSteps && !banner, s.learned && len(s.marked) > 0, s.relaunched(e):
 		s.newLaunch()
 		e.Step = evidence.None
 	}
 	s.marked[rank] = true
+	if c := e.Attrs.Str("command"); c != "" {
+		s.started, s.startedAt = c, e.Span.Line
+	}
+}
+
+// setUpLines is how much a launch prints at least before the next one is taken
+// for its successor: runs put into the background together stand closer.
+const setUpLines = 20
+
+// relaunched reports whether a command starts the same program as the last one,
+// with other options, after that one had spoken: it ended before its first step,
+// without a word.
+func (s *session) relaunched(e *evidence.Event) bool {
+	c := e.Attrs.Str("command")
+	if c == "" || s.started == "" || e.Span.Line-s.startedAt <= setUpLines {
+		return false
+	}
+	was, with := program(s.started)
+	is, other := program(c)
+	return is != "" && is == was && other != with
+}
+
+// ofNode are the options by which the nodes of one launch differ.
+var ofNode = regexp.MustCompile(`^--?(?:node[-_]?rank|machine[-_]rank|rank|master[-_](?:addr|port)|main[-_]process[-_](?:ip|port)|rdzv[-_]\w+|hostfile|host|port|nodelist|w)(=.*)?$`)
+
+// program names what a command line runs (a script or a module) and the options
+// it is given, without those of ofNode.
+func program(command string) (name, options string) {
+	words := shellWords(command)
+	var rest []string
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch f := ofNode.FindStringSubmatch(w); {
+		case f != nil && f[1] == "":
+			i++
+			continue
+		case f != nil, assignment.MatchString(w):
+			continue
+		}
+		if name == "" {
+			if w == "-m" && i+1 < len(words) && !strings.HasPrefix(words[i+1], "torch.distributed.") {
+				name = words[i+1]
+			} else if strings.HasSuffix(w, ".py") {
+				name = w
+			}
+		}
+		rest = append(rest, w)
+	}
+	return name, strings.Join(rest, " ")
 }
 
 var promptLine = regexp.MustCompile(`^(?:\(\S+\) ?)?(?:[\w.@~:/\[\] -]{0,120}?[$#%]|\+{1,4}) (\S.*)$`)

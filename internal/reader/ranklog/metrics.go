@@ -139,8 +139,8 @@ type metrics struct {
 
 	names    map[string]uint16 // series that are not canonical
 	tracks   map[uint64]*metricTrack
-	recent   [64]*metricTrack
-	recentID [64]uint64
+	recent   [1 << recentBits]*metricTrack
+	recentID [1 << recentBits]uint64
 	events   int
 	full     bool       // the series limit was reported
 	bad      []scan.Hit // scratch of mayBeBad

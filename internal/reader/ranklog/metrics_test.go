@@ -37,11 +37,11 @@ func (l *metricLog) Damage(_ evidence.Span, err error) { l.damage = append(l.dam
 
 // metricHits finds the atoms of a line the slow way.
 func metricHits(raw []byte, atoms []scan.Atom, hits []scan.Hit) []scan.Hit {
-	low := bytes.ToLower(raw)
+	low := foldASCII(raw)
 	for i, a := range atoms {
 		text, in := []byte(a.Text), raw
 		if a.Fold {
-			text, in = bytes.ToLower(text), low
+			text, in = foldASCII(text), low
 		}
 		for from := 0; ; {
 			n := bytes.Index(in[from:], text)
@@ -58,6 +58,17 @@ func metricHits(raw []byte, atoms []scan.Atom, hits []scan.Hit) []scan.Hit {
 	}
 	sort.Slice(hits, func(i, j int) bool { return hits[i].Off < hits[j].Off })
 	return hits
+}
+
+// foldASCII folds as the scanner does: bytes keep their places.
+func foldASCII(b []byte) []byte {
+	out := bytes.Clone(b)
+	for i, c := range out {
+		if c >= 'A' && c <= 'Z' {
+			out[i] = c + 'a' - 'A'
+		}
+	}
+	return out
 }
 
 var rankInPrefix = regexp.MustCompile(`(?i)^\[rank ?(\d+)\]`)

@@ -13,6 +13,7 @@ const (
 	maxNames        = 512  // of them, names that are not canonical
 	maxTrackEvents  = 5    // non-finite events of one series
 	maxMetricEvents = 400  // non-finite events of one artifact
+	recentBits      = 8    // of the table of series used lately
 	quietPoints     = 10   // finite points after which a non-finite one is news again
 	maxQuote        = 1024 // bytes of a line kept in an event
 )
@@ -158,7 +159,7 @@ func (m *metrics) track(s metricSlot) *metricTrack {
 	if s.trust != evidence.Raw {
 		id |= 1 << 20
 	}
-	h := (id ^ id>>24 ^ id>>43) % uint64(len(m.recent))
+	h := id * 0x9E3779B97F4A7C15 >> (64 - recentBits)
 	if m.recentID[h] == id && m.recent[h] != nil {
 		return m.recent[h]
 	}

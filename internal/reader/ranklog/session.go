@@ -31,10 +31,12 @@ type session struct {
 	wide  *wideReader
 	m     *metrics
 
-	launch   int
-	marked   map[int]bool // ranks that announced this launch
-	ranSteps bool         // this launch has logged steps
-	ended    bool         // this launch has shown an end: fault, exit, stop
+	launch    int
+	marked    map[int]bool // ranks that announced this launch
+	ranSteps  bool         // this launch has logged steps
+	ended     bool         // this launch has shown an end: fault, exit, stop
+	started   string       // the last command line that started something
+	startedAt int64        // its line
 
 	lastStep int64
 	steps    map[int]int64      // last step by rank
