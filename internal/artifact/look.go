@@ -128,6 +128,9 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 	}
 	file := File{Artifact: it.artifact(c.size), Open: c.open, At: c.at, ModTime: it.mod, named: it.named, place: it.place, confidence: confidence}
 	file.Kind, file.Fate, file.Note = kind, fate, note
+	if !l.o.All && l.dataSet(&file) {
+		return
+	}
 	file.Head = append([]byte(nil), head...)
 	l.files = append(l.files, file)
 }

@@ -17,64 +17,81 @@ import (
 type naming struct {
 	file, folder bool
 	re           *regexp.Regexp
+	words        []string // the expression matches no name, in lower case, without one of these
 }
 
-func both(re string) naming    { return naming{true, true, regexp.MustCompile(re)} }
-func files(re string) naming   { return naming{true, false, regexp.MustCompile(re)} }
-func folders(re string) naming { return naming{false, true, regexp.MustCompile(re)} }
+// The words, separated by bars, spare the expression for most names: a folder of
+// a data set has a hundred thousand.
+func both(words, re string) naming    { return newNaming(true, true, words, re) }
+func files(words, re string) naming   { return newNaming(true, false, words, re) }
+func folders(words, re string) naming { return newNaming(false, true, words, re) }
+
+func newNaming(file, folder bool, words, re string) naming {
+	return naming{file, folder, regexp.MustCompile(re), strings.Split(words, "|")}
+}
+
+// may reports whether n can match a name, given in lower case.
+func (n *naming) may(lower string) bool {
+	for _, w := range n.words {
+		if strings.Contains(lower, w) {
+			return true
+		}
+	}
+	return false
+}
 
 // namings is tried from top to bottom on each part of a path, the file's name
 // first and then its folders, the innermost first.
 var namings = []naming{
 	// NeMo: nemo_log_globalrank-3_localrank-3.txt
-	both(`(?i)global_?rank[-_]?(?P<rank>\d+)`),
+	both("rank", `(?i)global_?rank[-_]?(?P<rank>\d+)`),
 	// mmengine: 20260102_030405_node3_device3_rank3.log
-	files(`^\d{8}_\d{6}_(?P<host>.+)_device\d+_rank(?P<rank>\d+)`),
-	both(`(?i)(?:^|[^a-z])local[-_]?rank[-_.=]?(?P<local>\d+)`),
+	files("rank", `^\d{8}_\d{6}_(?P<host>.+)_device\d+_rank(?P<rank>\d+)`),
+	both("rank", `(?i)(?:^|[^a-z])local[-_]?rank[-_.=]?(?P<local>\d+)`),
 	// Ranks of something else: node rank, parallel groups (mp_rank_00_model_states).
-	both(`(?i)(?:^|[^a-z])(?:node|group|role|machine|mp|tp|pp|dp|cp|ep|sp)[-_]?rank[-_.=]?\d+`),
-	both(`(?i)multi[-_]?node[-_]?\d*`),
+	both("rank", `(?i)(?:^|[^a-z])(?:node|group|role|machine|mp|tp|pp|dp|cp|ep|sp)[-_]?rank[-_.=]?\d+`),
+	both("multi", `(?i)multi[-_]?node[-_]?\d*`),
 	// rank0/, rank_0003.log, log.txt.rank3, out-rank-3.txt, nccl_trace_rank_0
-	files(`(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)`),
+	files("rank", `(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)`),
 	// A folder is a rank's only if nothing follows: 07-rank2-oom/ tells a story.
-	folders(`(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)$`),
+	folders("rank", `(?i)(?:^|[^a-z])rank[-_.=]?(?P<rank>\d+)$`),
 
 	// Ray: worker-<id>-<Ray job>-<pid>.out; its numbers are neither.
-	files(`^(?:python-core-)?(?:worker|driver)-[0-9a-f]{6,}-\d{8}[-_]\d+`),
+	files("worker|driver", `^(?:python-core-)?(?:worker|driver)-[0-9a-f]{6,}-\d{8}[-_]\d+`),
 
 	// Kubernetes: pods named for their role (Kubeflow, JobSet, Ray), the folders
 	// of /var/log/pods and the files of /var/log/containers.
-	files(`^(?P<host>[a-z0-9][a-z0-9.-]*)_[a-z0-9-]+_[a-z0-9.-]+-[0-9a-f]{64}\.log`),
-	folders(`^[a-z0-9-]+_(?P<host>[a-z0-9][a-z0-9.-]*)_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
-	both(`^(?P<host>[a-z0-9][a-z0-9-]*-(?:master|worker|launcher|chief|ps|trainer)-(?:[a-z0-9]+-)*?\d+(?:-[a-z0-9]{5})?)(?:[._]|$)`),
+	files(".log", `^(?P<host>[a-z0-9][a-z0-9.-]*)_[a-z0-9-]+_[a-z0-9.-]+-[0-9a-f]{64}\.log`),
+	folders("_", `^[a-z0-9-]+_(?P<host>[a-z0-9][a-z0-9.-]*)_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
+	both("-master-|-worker-|-launcher-|-chief-|-ps-|-trainer-", `^(?P<host>[a-z0-9][a-z0-9-]*-(?:master|worker|launcher|chief|ps|trainer)-(?:[a-z0-9]+-)*?\d+(?:-[a-z0-9]{5})?)(?:[._]|$)`),
 
 	// Attempts: attempt_1 (torchrun), restart-2, retry1
-	both(`(?i)(?:^|[-_.])(?P<attempt>(?:attempt|restart|retry)[-_.]?\d+)(?:[-_.]|$)`),
+	both("attempt|restart|retry", `(?i)(?:^|[-_.])(?P<attempt>(?:attempt|restart|retry)[-_.]?\d+)(?:[-_.]|$)`),
 
 	// Slurm: slurm-%j.out, slurm-%A_%a.out, slurm-%j.%t.out
-	files(`^slurm-(?P<job>\d+(?:_\d+)?)\.(?P<rank>\d{1,5})\.(?:out|err)`),
-	both(`^slurm[-_](?P<job>\d+(?:_\d+)?)`),
+	files("slurm", `^slurm-(?P<job>\d+(?:_\d+)?)\.(?P<rank>\d{1,5})\.(?:out|err)`),
+	both("slurm", `^slurm[-_](?P<job>\d+(?:_\d+)?)`),
 	// Slurm %x_%j_%t: run_1234_3.err. (With %x_%A_%a the last number is an array
 	// index; names alone cannot tell, contents can.)
-	files(`^(?:[A-Za-z][\w.-]*?[-_])?(?P<job>\d{4,10})[-_.](?P<rank>\d{1,4})\.(?:out|err)$`),
+	files(".out|.err", `^(?:[A-Za-z][\w.-]*?[-_])?(?P<job>\d{4,10})[-_.](?P<rank>\d{1,4})\.(?:out|err)$`),
 	// job_1234/, job-1234.log, jobid=1234
-	both(`(?i)(?:^|[-_.])job(?:[-_]?id)?[-_.=]?(?P<job>\d{2,}(?:_\d+)?)(?:[-_.]|$)`),
+	both("job", `(?i)(?:^|[-_.])job(?:[-_]?id)?[-_.=]?(?P<job>\d{2,}(?:_\d+)?)(?:[-_.]|$)`),
 	// PBS, SGE: name.o1234, name.e1234.7
-	files(`\.[oe](?P<job>\d{3,}(?:[.-]\d+)?)$`),
+	files(".o|.e", `\.[oe](?P<job>\d{3,}(?:[.-]\d+)?)$`),
 	// %x-%j.out, %j.err, LSF %J.out; 1234567.log
-	files(`(?:^|[-_.])(?P<job>\d{4,10})\.(?:out|err)$`),
-	files(`[-_.](?P<job>\d{7,9})[-_.][\w.-]*\.(?:out|err)$`),
-	files(`^(?P<job>\d{6,10})\.(?:log|txt)$`),
-	folders(`^(?P<job>\d{5,10})$`),
+	files(".out|.err", `(?:^|[-_.])(?P<job>\d{4,10})\.(?:out|err)$`),
+	files(".out|.err", `[-_.](?P<job>\d{7,9})[-_.][\w.-]*\.(?:out|err)$`),
+	files(".log|.txt", `^(?P<job>\d{6,10})\.(?:log|txt)$`),
+	folders("", `^(?P<job>\d{5,10})$`),
 
 	// Hosts: node0, host-b, ip-10-0-0-1, 10.0.0.1, dgx-012, gpu-node-07, nid004321
-	both(`(?i)(?:^|[-_.])(?P<host>gpu-?node[-_]?\d{1,6})(?:[-_.]|$)`),
-	both(`(?i)(?:^|[-_.])(?P<host>(?:node|host)[-_]?(?:\d{1,6}|[a-z]))(?:[-_.]|$)`),
-	both(`(?:^|[-_.])(?P<host>ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3})(?:[-_.]|$)`),
-	both(`(?:^|[-_])(?P<host>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?:[-_.]|$)`),
-	both(`(?i)(?:^|[-_.])(?P<host>(?:(?:dgx|hgx|nid|compute)[a-z-]*\d{1,6})|cn\d{3,6}|gpu[a-z-]*\d{3,6})(?:[-_.]|$)`),
+	both("gpu", `(?i)(?:^|[-_.])(?P<host>gpu-?node[-_]?\d{1,6})(?:[-_.]|$)`),
+	both("node|host", `(?i)(?:^|[-_.])(?P<host>(?:node|host)[-_]?(?:\d{1,6}|[a-z]))(?:[-_.]|$)`),
+	both("ip-", `(?:^|[-_.])(?P<host>ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3})(?:[-_.]|$)`),
+	both(".", `(?:^|[-_])(?P<host>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?:[-_.]|$)`),
+	both("dgx|hgx|nid|compute|cn|gpu", `(?i)(?:^|[-_.])(?P<host>(?:(?:dgx|hgx|nid|compute)[a-z-]*\d{1,6})|cn\d{3,6}|gpu[a-z-]*\d{3,6})(?:[-_.]|$)`),
 	// What a host's own tools are saved as: dmesg_hg-0213.txt, nvidia-smi.trn07.csv
-	files(`(?i)^(?:dmesg|kern(?:log)?|syslog|messages|journal(?:ctl)?|nvidia[-_]smi|smi|dcgm|gpumon)[-_.](?P<host>[a-z][a-z0-9-]*[a-z-]\d+[a-z0-9-]*)\.(?:txt|log|csv)`),
+	files("dmesg|kern|syslog|messages|journal|nvidia|smi|dcgm|gpumon", `(?i)^(?:dmesg|kern(?:log)?|syslog|messages|journal(?:ctl)?|nvidia[-_]smi|smi|dcgm|gpumon)[-_.](?P<host>[a-z][a-z0-9-]*[a-z-]\d+[a-z0-9-]*)\.(?:txt|log|csv)`),
 }
 
 // stated is what one row read from one name.
@@ -109,8 +126,12 @@ func ownerOf(place string) evidence.Owner {
 		}
 		used := false
 		rest := uncompressedName(part)
+		lower := strings.ToLower(rest) // what is taken out of rest adds no word
 		for _, n := range namings {
 			if isFile && !n.file || !isFile && !n.folder {
+				continue
+			}
+			if !n.may(lower) {
 				continue
 			}
 			m, groups := n.stated(rest)

@@ -100,25 +100,54 @@ const manyAlike = 1000
 // logName matches names that logs have.
 var logName = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:logs?|stdout|stderr|output|console|slurm|dmesg|messages|syslog)(?:[^a-z]|$)|\.(?:log|out|err|[oe]\d+)(?:\.(?:gz|zst|xz|bz2))?$`)
 
+// doubtful reports whether a file of this owner may be a sample of a data set.
+func doubtful(file *File, o evidence.Owner) bool {
+	return file.Fate == "" && !file.named && file.confidence < sure && o.Rank == evidence.None &&
+		o.LocalRank == evidence.None && o.Host == "" && !logName.MatchString(path.Base(file.place))
+}
+
+// dataSet reports whether dropData is certain to drop the file, because this
+// looker alone has seen enough like it, and counts it then: a folder of a
+// hundred thousand samples is not held in memory first.
+func (f *found) dataSet(file *File) bool {
+	if file.Fate != "" || file.named || file.confidence >= sure || !doubtful(file, ownerOf(file.place)) {
+		return false
+	}
+	ext := extension(file.place)
+	if f.doubts == nil {
+		f.doubts = make(map[string]int)
+	}
+	if f.doubts[ext]++; f.doubts[ext] <= manyAlike {
+		return false
+	}
+	f.addAlike(ext, tally{1, max(file.Size, 0)})
+	return true
+}
+
 // dropData drops what looks like a data set in text, which a reader of any text
 // would take, and says so.
 func dropData(r *Result, f *found) {
-	doubtful := func(file *File) bool {
-		o := file.Owner
-		return file.Fate == "" && !file.named && file.confidence < sure && o.Rank == evidence.None &&
-			o.LocalRank == evidence.None && o.Host == "" && !logName.MatchString(path.Base(file.place))
-	}
 	count := make(map[string]int)
+	for ext, t := range f.alike {
+		what := strings.TrimSpace(ext + " files like a data set")
+		f.pass(what, t.bytes)
+		u := f.passed[what]
+		u.count += t.count - 1
+		f.passed[what] = u
+		count[ext] += int(t.count)
+	}
+	doubts := make([]bool, len(r.Files))
 	for i := range r.Files {
-		if doubtful(&r.Files[i]) {
-			count[extension(r.Files[i].place)]++
+		if file := &r.Files[i]; doubtful(file, file.Owner) {
+			doubts[i] = true
+			count[extension(file.place)]++
 		}
 	}
 	gone := make(map[int]bool)
 	for i := range r.Files {
 		file := &r.Files[i]
 		ext := extension(file.place)
-		if count[ext] < manyAlike || !doubtful(file) {
+		if count[ext] < manyAlike || !doubts[i] {
 			continue
 		}
 		gone[i] = true

@@ -41,6 +41,8 @@ type found struct {
 	files    []File
 	passed   map[string]tally
 	problems []Problem
+	alike    map[string]tally // by extension: files that dropData drops, not kept
+	doubts   map[string]int   // by extension: doubtful files seen
 }
 
 type tally struct{ count, bytes int64 }
@@ -60,9 +62,20 @@ func (f *found) problem(path string, err error) {
 	f.problems = append(f.problems, Problem{path, err})
 }
 
+func (f *found) addAlike(ext string, t tally) {
+	if f.alike == nil {
+		f.alike = make(map[string]tally)
+	}
+	u := f.alike[ext]
+	f.alike[ext] = tally{u.count + t.count, u.bytes + t.bytes}
+}
+
 func (f *found) merge(g *found) {
 	f.files = append(f.files, g.files...)
 	f.problems = append(f.problems, g.problems...)
+	for ext, t := range g.alike {
+		f.addAlike(ext, t)
+	}
 	for what, t := range g.passed {
 		f.pass(what, t.bytes)
 		u := f.passed[what]

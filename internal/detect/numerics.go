@@ -36,7 +36,7 @@ func nonfinite(in Input, f evidence.Known) {
 		f.Set("nan.hidden", evidence.BoolOf(true), e.Span)
 	}
 	for _, x := range in.Events {
-		if (x.Attrs["hidden"].True() || x.Kind == evidence.LossOmitted) && (x.Step == e.Step || x.Span.Line == e.Span.Line) {
+		if (x.Attrs["hidden"].True() || x.Kind == evidence.LossOmitted) && (x.Step == e.Step || x.Span.Artifact == e.Span.Artifact && x.Span.Line >= e.Span.Line) {
 			f.Set("nan.hidden", evidence.BoolOf(true), x.Span)
 			break
 		}

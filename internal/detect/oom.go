@@ -227,6 +227,12 @@ func progress(s *evidence.Series) bool {
 	return s.First.Step >= 0 && s.Key.Name != "host_memory"
 }
 
+// beforeTraining reports whether a series holds only what an optimizer states at
+// its set-up: DeepSpeed logs rate and skipped steps as step 0 before any step.
+func beforeTraining(s *evidence.Series) bool {
+	return s.Key.Source == "deepspeed" && s.First.Step == 0 && s.Last.Step == 0 && (s.Key.Name == "lr" || s.Key.Name == "skipped")
+}
+
 // bannerGap is how many lines, beside the traceback's own, may stand between the
 // start of training and a failure for it to count as the first step.
 const bannerGap = 30
@@ -238,7 +244,7 @@ func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
 	n, seen := int64(0), false
 	var last evidence.Span
 	for _, s := range in.Series {
-		if s.Key.Phase == "eval" || !progress(s) {
+		if s.Key.Phase == "eval" || !progress(s) || beforeTraining(s) {
 			continue
 		}
 		seen = true

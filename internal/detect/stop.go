@@ -7,10 +7,11 @@ import "github.com/inquest-dev/inquest/internal/evidence"
 // signal does not: scheduler, launcher and people send the same ones. Of several
 // records the scheduler's reason counts before a person's key press.
 func outsideStops(in Input, f evidence.Known) {
-	for _, name := range []string{"loss", "lr", "grad_norm"} {
-		if s := in.named(name, "train"); len(s) > 0 {
-			f.Set("run.progressed", evidence.BoolOf(true), pointSpan(s[0], s[0].Last))
-			break
+	for _, name := range []string{"loss", "grad_norm", "lr"} {
+		for _, s := range in.named(name, "train") {
+			if _, ok := f["run.progressed"]; !ok && !beforeTraining(s) {
+				f.Set("run.progressed", evidence.BoolOf(true), pointSpan(s, s.Last))
+			}
 		}
 	}
 	for _, by := range []struct {

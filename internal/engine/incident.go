@@ -394,8 +394,12 @@ func (s *Study) limits(inc *incident.Incident) {
 }
 
 // overtaken reports whether lines of x's file that name no rank go on to later
-// steps: then x says where its rank once was, not where it stopped.
+// steps: then x says where its rank once was, not where it stopped. Nor does a
+// rate of step 0, which DeepSpeed states at its set-up.
 func overtaken(x *evidence.Series, all []*evidence.Series) bool {
+	if x.Last.Step == 0 && (x.Key.Name == "lr" || x.Key.Name == "skipped") {
+		return true
+	}
 	for _, y := range all {
 		if y.Key.Rank == evidence.None && y.Key.Artifact == x.Key.Artifact && y.Key.Launch == x.Key.Launch && y.Key.Phase == "train" &&
 			y.Last.Offset > x.Last.Offset && y.Last.Step > x.Last.Step {

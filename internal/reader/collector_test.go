@@ -63,3 +63,29 @@ damage record 5 +0[0]: torn
 		t.Error("a control sequence reached the dump")
 	}
 }
+
+// TestShed: over the limit the first and last events stay, and those between
+// that can end a run.
+func TestShed(t *testing.T) {
+	c := NewShare(1 << 20)
+	for i := range 10_000 {
+		kind := evidence.PhaseMark
+		if i == 5_000 {
+			kind = evidence.DeviceOOM
+		}
+		c.Event(evidence.Event{Kind: kind, Step: int64(i)})
+	}
+	if len(c.Events) > 64 || c.Events[0].Step != 0 || c.Events[len(c.Events)-1].Step != 9_999 {
+		t.Fatalf("%d events, steps %d to %d", len(c.Events), c.Events[0].Step, c.Events[len(c.Events)-1].Step)
+	}
+	fault := false
+	for i, e := range c.Events {
+		fault = fault || e.Kind == evidence.DeviceOOM
+		if i > 0 && e.Step <= c.Events[i-1].Step {
+			t.Fatal("events are out of order")
+		}
+	}
+	if !fault || c.Dropped.Events != int64(10_000-len(c.Events)) {
+		t.Errorf("fault kept: %v; %d dropped of 10000, %d kept", fault, c.Dropped.Events, len(c.Events))
+	}
+}

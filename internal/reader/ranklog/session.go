@@ -54,6 +54,7 @@ type session struct {
 
 	expired   int64 // line at which silent tracebacks were last looked for
 	afterFile int64 // the last line that was a frame of no open traceback
+	forward   forwardStack
 	groups    map[groupKey]*group
 	quiet     map[quietKey]*postponed
 	seen      map[string][]sighting // by meaning
@@ -191,7 +192,8 @@ func (s *session) visit(l *scan.Line) bool {
 			s.whits = append(s.whits, h)
 		}
 	}
-	if len(s.whits) == 0 && !s.following() {
+	source := s.afterFile > 0 && s.afterFile == l.Number-1 // the code of a frame
+	if len(s.whits) == 0 && !s.following() && !source {
 		if len(s.mhits) > 0 {
 			s.metric()
 		}

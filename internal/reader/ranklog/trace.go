@@ -100,6 +100,7 @@ func (s *session) follow(m *message) (*trace, traceRole) {
 		}
 	}
 	if s.afterFile > 0 && s.afterFile == m.span.Line-1 && strings.HasPrefix(m.text, "   ") {
+		s.forward.source(m)
 		return nil, roleCode
 	}
 	if len(m.hits) == 0 {
@@ -119,6 +120,7 @@ func (s *session) follow(m *message) (*trace, traceRole) {
 		return nil, roleCode
 	case fileLine.MatchString(m.text):
 		s.afterFile = m.span.Line
+		s.forward.add(m)
 		return nil, roleCode
 	case isCode(m.text):
 		return nil, roleCode
@@ -543,6 +545,9 @@ func (t *trace) finish(s *session, link string) {
 	}
 	for _, e := range t.events {
 		e.Stack, e.Chain = frames, chain
+		if e.Kind == evidence.NonfiniteNamed && e.Attrs.Str("what") == "anomaly-mode" {
+			e.Stack = s.forward.behind(t, frames)
+		}
 		if !e.Stamp.Known() {
 			e.Stamp = t.stamp
 		}

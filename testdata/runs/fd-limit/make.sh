@@ -1,0 +1,1 @@
+(ulimit -n 64; "$BIN/python" train.py) > "$OUT/train.log" 2>&1

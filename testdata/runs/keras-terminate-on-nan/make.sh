@@ -1,0 +1,1 @@
+KERAS_BACKEND=tensorflow "$BINJ/python" train.py > "$OUT/train.log" 2>&1

@@ -1,0 +1,1 @@
+"$BIN/python" train.py > "$OUT/train.log" 2>&1

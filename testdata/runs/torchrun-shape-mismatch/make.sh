@@ -1,0 +1,1 @@
+"$BIN/torchrun" --standalone --nproc-per-node 2 train.py > "$OUT/train.log" 2>&1
