@@ -45,6 +45,6 @@ func TestPostpone(t *testing.T) {
 	}
 	want := fmt.Sprintf("saving checkpoint to /ckpt/%d", lines-1)
 	if others == 0 || phases > 2*maxPerGroup+2 || last[0] != want || last[1] != want {
-		t.Errorf("%d phases, %d other events, last %q", phases, others, last)
+		t.Errorf("%d phases, %d other events, last %v", phases, others, last)
 	}
 }
