@@ -502,46 +502,6 @@ func (c *Case) candidates() []*timeline.Item {
 	return out
 }
 
-// stops weighs the stops whose sender is not named. A signal that comes after a
-// process had ended by itself is how the rest was told to stop. Slurm's bare word
-// that it cancelled a step stands for a stop from outside when there is no
-// other candidate but signals, and everything else that could have led to it
-// (the end of a process, a peer that waits or is gone) comes after it.
-func (c *Case) stops(cands []*timeline.Item) []*timeline.Item {
-	var own, effects []*timeline.Item
-	for _, it := range c.Attempt.Items {
-		switch {
-		case it.Quoted || it.Attempt < 0:
-		case role(it) == evidence.RoleExit && !stopped(it):
-			own = append(own, it)
-		case role(it) == evidence.RoleEffect && it.Kind != evidence.LauncherStop && it.Kind != evidence.WrapperError && it.Kind != evidence.Cancelled:
-			effects = append(effects, it)
-		}
-	}
-	cands = slices.DeleteFunc(cands, func(it *timeline.Item) bool {
-		return it.Kind == evidence.SignalReceived && slices.ContainsFunc(own, func(x *timeline.Item) bool { return before(c.Timeline, x, it) })
-	})
-	if slices.ContainsFunc(cands, func(it *timeline.Item) bool { return it.Kind != evidence.SignalReceived }) {
-		return cands
-	}
-	rest := append(own, effects...)
-	for _, it := range c.Attempt.Items {
-		if it.Kind != evidence.Cancelled || it.Quoted || it.Attempt < 0 || it.Attrs.Str("what") == "slurm-task-failure" || c.afterFinish(it) {
-			continue
-		}
-		if !slices.ContainsFunc(rest, func(x *timeline.Item) bool { return !before(c.Timeline, it, x) }) {
-			cands = append(cands, it)
-		}
-	}
-	return cands
-}
-
-// stopped reports whether a process ended well or because it was told to stop.
-func stopped(it *timeline.Item) bool {
-	code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
-	return signal == 15 || code == -15 || code == 143 || code == 0 && signal == 0
-}
-
 // tied reports whether a machine record is tied to this job: by pid, by rank, or
 // by lying within the attempt's time.
 func (c *Case) tied(it *timeline.Item) bool {
@@ -668,119 +628,6 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// withoutWords finds the initiating event when no fault has words of its own.
-func (c *Case) withoutWords() {
-	var exits, effects, phases []*timeline.Item
-	effectOf := map[int]*timeline.Item{}
-	for _, it := range c.Attempt.Items {
-		if it.Quoted || c.afterFinish(it) || it.Attempt < 0 {
-			continue
-		}
-		switch role(it) {
-		case evidence.RoleExit:
-			exits = append(exits, it)
-		case evidence.RoleEffect:
-			effects = append(effects, it)
-			if it.Kind != evidence.LauncherStop && it.Kind != evidence.WrapperError && it.Who.Rank != evidence.None && effectOf[it.Who.Rank] == nil {
-				effectOf[it.Who.Rank] = it
-			}
-		case evidence.RoleNotice:
-			if it.Kind == evidence.RankPhase {
-				phases = append(phases, it)
-			}
-		}
-	}
-	timeouts := slices.DeleteFunc(slices.Clone(effects), func(it *timeline.Item) bool { return it.Kind != evidence.CollTimeout })
-	if open := openPhase(phases); open != nil && len(timeouts) > 0 {
-		c.Lead, c.LeadClass, c.Standing = open, evidence.Hang, incident.Supported
-		c.Basis = fmt.Sprintf("rank %d began work of its own here and had not ended it when the others' collective timed out (line %d)", open.Who.Rank, timeouts[0].Span.Line)
-		return
-	}
-	exits = slices.DeleteFunc(exits, func(it *timeline.Item) bool {
-		if stopped(it) {
-			return true
-		}
-		// A rank that said why it gave up waiting ended because of that.
-		e := effectOf[it.Who.Rank]
-		return it.Who.Rank != evidence.None && e != nil
-	})
-	// A launcher's summary restates exits that have lines of their own.
-	if own := slices.DeleteFunc(slices.Clone(exits), func(it *timeline.Item) bool { return it.Kind == evidence.LauncherSummary }); len(own) > 0 {
-		exits = own
-	}
-	if len(exits) > 0 {
-		c.choose(exits)
-		if c.Standing == incident.Established {
-			c.Standing = incident.Supported
-		}
-		if len(exits) == 1 {
-			c.Basis = "the only process that ended by itself; the rest were stopped or gave up waiting"
-		}
-		return
-	}
-	if odd, text := oddOneOut(timeouts); odd != nil {
-		c.Lead, c.LeadClass, c.Standing = odd, evidence.Collective, incident.Supported
-		c.Basis = text
-		return
-	}
-	if e := c.eliminate(timeouts); e != nil {
-		c.Elimination = e
-		c.Standing = incident.Supported
-		c.LeadClass = evidence.Hang
-		c.Lead = &timeline.Item{ID: "e0", Source: -1, Attempt: c.Index, Event: evidence.Event{Kind: "unknown", Who: evidence.Nobody(), Step: evidence.None}}
-		c.Lead.Who.Rank = e.Rank
-		c.Basis = "by elimination: " + e.Why
-		return
-	}
-	effects = slices.DeleteFunc(effects, func(it *timeline.Item) bool {
-		return it.Kind == evidence.LauncherStop
-	})
-	if words := slices.DeleteFunc(slices.Clone(effects), func(it *timeline.Item) bool { return it.Kind == evidence.WrapperError }); len(words) > 0 {
-		effects = words
-	}
-	if len(effects) > 0 {
-		c.choose(effects)
-		c.Standing = incident.Undecidable
-		c.Basis = "only effects are in evidence; the process that caused them left no words here"
-		return
-	}
-	// A handled failure that keeps coming back in a run that never finished.
-	if len(c.finishedAt) == 0 {
-		var again []*timeline.Item
-		for _, it := range c.Attempt.Items {
-			if it.Kind == evidence.OOMRecovered || IsMemory(it.Kind) && c.recovered[it] {
-				again = append(again, it)
-			}
-		}
-		if len(again) >= 2 {
-			c.Lead, c.LeadClass, c.Standing = again[0], evidence.DeviceMemory, incident.Supported
-			for _, it := range again {
-				if it.Kind == evidence.DeviceOOM && it.Span.Line-c.Lead.Span.Line <= 3 {
-					c.Lead = it
-					break
-				}
-			}
-			c.Basis = "it was caught, came back, and the run shows no end"
-		}
-	}
-}
-
-// openPhase returns the first phase of a lone rank that no line ends.
-func openPhase(phases []*timeline.Item) *timeline.Item {
-	var open *timeline.Item
-	for _, p := range phases {
-		switch {
-		case p.Attrs["ends"].True():
-			if open != nil && open.Who.Rank == p.Who.Rank {
-				open = nil
-			}
-		case open == nil:
-			open = p
-		}
-	}
-	return open
-}
-
 // oddOneOut finds the one rank that is in another collective than all the others
 // that report the same sequence number of the same group.
 func oddOneOut(timeouts []*timeline.Item) (*timeline.Item, string) {
@@ -828,64 +675,6 @@ func oddOneOut(timeouts []*timeline.Item) (*timeline.Item, string) {
 	return nil, ""
 }
 
-// eliminate names the one rank that is not among those that timed out, or the
-// one that is behind all others.
-func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
-	seen := map[int]bool{}
-	lowest := map[int]int64{}
-	var spans []evidence.Span
-	for _, it := range timeouts {
-		if it.Who.Rank < 0 {
-			continue
-		}
-		if !seen[it.Who.Rank] {
-			spans = append(spans, it.Span)
-		}
-		seen[it.Who.Rank] = true
-		if s, ok := it.Attrs["seq"]; ok {
-			lowest[it.Who.Rank] = s.I
-		}
-	}
-	var ranks []int
-	for r := range seen {
-		ranks = append(ranks, r)
-	}
-	sort.Ints(ranks)
-	if c.World > 1 && len(seen) == c.World-1 {
-		for r := 0; r < c.World; r++ {
-			// Ranks count from 0 without gaps: one below the highest exists.
-			if !seen[r] && (c.stated || slices.Contains(c.Ranks, r) || len(ranks) > 0 && r < ranks[len(ranks)-1]) {
-				return &Elimination{Rank: r, Ranks: ranks, Spans: clipSpans(spans),
-					Why: fmt.Sprintf("%d of %d ranks report that they waited in a collective; rank %d does not", len(seen), c.World, r)}
-			}
-		}
-	}
-	if len(lowest) > 2 {
-		lo, at, n := int64(1)<<62, -1, 0
-		for _, r := range ranks {
-			switch s, ok := lowest[r]; {
-			case !ok:
-			case s < lo:
-				lo, at, n = s, r, 1
-			case s == lo:
-				n++
-			}
-		}
-		if n == 1 {
-			return &Elimination{Rank: at, Ranks: slices.DeleteFunc(ranks, func(r int) bool { return r == at }), Spans: clipSpans(spans),
-				Why: fmt.Sprintf("rank %d is at sequence number %d, behind every other rank that reports", at, lo)}
-		}
-	}
-	return nil
-}
-
-func clipSpans(s []evidence.Span) []evidence.Span {
-	if len(s) > 8 {
-		return s[:8]
-	}
-	return s
-}
-
 // promote moves the lead from the end of a process to its beginning: the floor
 // of a loss scale to the first of the unbroken overflows that led there.
 func (c *Case) promote() {
@@ -907,61 +696,6 @@ func (c *Case) promote() {
 		c.Basis = fmt.Sprintf("first of the unbroken run of overflows that ends at the floor of the loss scale (line %d)", c.Lead.Span.Line)
 		c.Lead, c.LeadClass = first, evidence.Nonfinite
 	}
-}
-
-// attribute gives the lead the rank that it does not state: the only rank in
-// the same failure's other lines, else the only rank that ended with an error
-// while the launcher stopped the rest.
-func (c *Case) attribute() {
-	l := c.Lead
-	if l == nil || l.Source < 0 || l.Who.Rank != evidence.None {
-		return
-	}
-	only := func(match func(*timeline.Item) bool) (int, *timeline.Item) {
-		rank, by := evidence.None, (*timeline.Item)(nil)
-		for _, it := range c.Attempt.Items {
-			if it == l || it.Who.Rank == evidence.None || !match(it) {
-				continue
-			}
-			if rank != evidence.None && rank != it.Who.Rank {
-				return evidence.None, nil
-			}
-			if by == nil {
-				rank, by = it.Who.Rank, it
-			}
-		}
-		return rank, by
-	}
-	r, by := only(func(it *timeline.Item) bool {
-		d := it.Span.Line - l.Span.Line
-		return it.Kind == l.Kind && it.Source == l.Source && d >= 0 && d <= 20
-	})
-	if by == nil && role(l) == evidence.RoleFault {
-		r, by = only(func(it *timeline.Item) bool {
-			if it.Kind != evidence.Exited && it.Kind != evidence.LauncherSummary {
-				return false
-			}
-			return !stopped(it)
-		})
-		if other := c.sameFailureOf(l, r); other != nil { // the launcher noticed one of several
-			return
-		}
-	}
-	if by == nil {
-		return
-	}
-	l.Who.Rank = r
-	c.Basis += fmt.Sprintf("; its rank is known from line %d", by.Span.Line)
-}
-
-// sameFailureOf returns a failure of l's class that another rank than r reports.
-func (c *Case) sameFailureOf(l *timeline.Item, r int) *timeline.Item {
-	for _, it := range c.Attempt.Items {
-		if role(it) == evidence.RoleFault && classOf(it) == classOf(l) && it.Who.Rank != evidence.None && it.Who.Rank != r && !it.Quoted && !c.recovered[it] {
-			return it
-		}
-	}
-	return nil
 }
 
 func (c *Case) pointsBetween(a, b *timeline.Item) int {
@@ -1074,22 +808,6 @@ func (c *Case) followed() bool {
 		}
 	}
 	return false
-}
-
-// launcherHint notes where a launcher's first observed failure names another
-// rank than the evidence does.
-func (c *Case) launcherHint() {
-	if c.Lead == nil || c.Lead.Who.Rank < 0 {
-		return
-	}
-	for _, it := range c.Attempt.Items {
-		if it.Kind == evidence.LauncherSummary && it.Attrs["first_observed"].True() && it.Who.Rank >= 0 && it.Who.Rank != c.Lead.Who.Rank {
-			c.Notes = append(c.Notes, Note{
-				Text:  fmt.Sprintf("The launcher names rank %d as first observed failure; the evidence puts rank %d first. The launcher reports what it noticed first.", it.Who.Rank, c.Lead.Who.Rank),
-				Spans: []evidence.Span{it.Span, c.Lead.Span}})
-			return
-		}
-	}
 }
 
 // Complete reports whether the attempt says that it ran to its end.
