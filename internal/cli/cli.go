@@ -14,7 +14,10 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +36,7 @@ var (
 	// errUnread is for input that holds nothing to answer from; the report
 	// that says so is written all the same.
 	errUnread = errors.New("nothing readable in what was named")
+	errWrite  = errors.New("write report")
 )
 
 // exitCode is the only place that maps an outcome to a process status.
@@ -81,10 +85,27 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		debug.SetMemoryLimit(40 << 20)
 	}
 	a := &app{in: in, out: out, err: errw}
-	err := a.run(ctx, args)
+	done := make(chan error, 1)
+	go func() { done <- a.run(ctx, args) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		stop() // a second interrupt ends the process at once
+		select {
+		case err = <-done:
+		case <-time.After(grace):
+			// Nothing interrupts a read that waits for its bytes: standard input
+			// that nobody writes to, a file on a server that does not answer.
+			err = ctx.Err()
+		}
+	}
 	a.complain(err)
 	return exitCode(err)
 }
+
+// grace is how long an interrupted run may take to notice it.
+const grace = 2 * time.Second
 
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()
@@ -209,10 +230,24 @@ func (a *app) complain(err error) {
 		json.NewEncoder(a.err).Encode(map[string]any{"error": err.Error(), "status": exitCode(err)})
 		return
 	}
-	fmt.Fprintf(a.err, "inquest: %v\n", err)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnread) {
+	fmt.Fprintf(a.err, "inquest: %s\n", printable(err.Error()))
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errWrite) || errors.Is(err, errUnread) {
 		fmt.Fprintln(a.err, "hint: name a log file, a folder of logs, an archive, or - for standard input")
 	}
+}
+
+// printable escapes what a terminal or an editor would act on in text: an error
+// repeats what the command line, a file name or a rule said.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			fmt.Fprint(&b, strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // needsCommand is for commands that only hold others: alone they print their

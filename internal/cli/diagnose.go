@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,6 +102,9 @@ interrupted.`,
 			if err := oneOf("fail-on", failOn, "never", "fault"); err != nil {
 				return err
 			}
+			if err := out.spares(append(slices.Clone(args), baseline...)); err != nil {
+				return err
+			}
 			o, err := a.options(args)
 			if err != nil {
 				return err
@@ -140,6 +145,55 @@ func unread(inc *incident.Incident) bool {
 	return true
 }
 
+// spares refuses an output file whose writing would destroy evidence: one that
+// was named itself, or a file in a named folder that is no earlier report.
+func (o *output) spares(inputs []string) error {
+	st, err := os.Stat(o.file)
+	if o.file == "" || o.file == "-" || err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	real, err := realPath(o.file)
+	if err != nil {
+		return nil
+	}
+	earlier := false
+	if f, err := os.Open(real); err == nil {
+		head, _ := io.ReadAll(io.LimitReader(f, 4<<10))
+		f.Close()
+		earlier = st.Size() == 0 || report.Began(head)
+	}
+	for _, in := range inputs {
+		names := []string{in}
+		if m, err := filepath.Glob(in); err == nil {
+			names = append(names, m...)
+		}
+		for _, name := range names {
+			is, err := os.Stat(name)
+			if err != nil {
+				continue
+			}
+			folder, err := realPath(name)
+			switch {
+			case os.SameFile(st, is):
+			case err == nil && is.IsDir() && !earlier && strings.HasPrefix(real, strings.TrimSuffix(folder, string(filepath.Separator))+string(filepath.Separator)):
+			default:
+				continue
+			}
+			return fmt.Errorf("%w: --output %s would replace what is to be read; name another file", errUsage, o.file)
+		}
+	}
+	return nil
+}
+
+// realPath is the absolute path without links.
+func realPath(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
 // write sends a result to standard output or to the file asked for. A file
 // appears only when it is complete; what is no file (a terminal, a pipe, a
 // device) is written to as it is.
@@ -151,6 +205,7 @@ func (a *app) write(out output, fn func(io.Writer, report.Options) error) error 
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real
 	}
+	mode := os.FileMode(0o666)
 	st, err := os.Stat(name)
 	switch {
 	case err == nil && st.IsDir():
@@ -158,27 +213,43 @@ func (a *app) write(out output, fn func(io.Writer, report.Options) error) error 
 	case err == nil && !st.Mode().IsRegular():
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			return fmt.Errorf("write report: %w", err)
+			return fmt.Errorf("%w: %w", errWrite, err)
 		}
 		return errors.Join(fn(f, out.options(f)), f.Close())
+	case err == nil:
+		mode = st.Mode().Perm()
 	}
-	tmp := name + ".partial"
-	f, err := os.Create(tmp)
+	f, err := partial(name, mode)
 	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return fmt.Errorf("%w: %w", errWrite, err)
 	}
 	err = fn(f, out.options(f))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp, name)
+		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
-		os.Remove(tmp)
-		return fmt.Errorf("write report: %w", err)
+		os.Remove(f.Name())
+		return fmt.Errorf("%w: %w", errWrite, err)
 	}
 	return nil
+}
+
+// partial creates a file beside name that nothing else is called.
+func partial(name string, mode os.FileMode) (*os.File, error) {
+	for n := 0; ; n++ {
+		tmp := name + ".partial"
+		if n > 0 {
+			tmp += fmt.Sprint(n)
+		}
+		f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, os.ErrExist) && n < 1000 {
+			continue
+		}
+		return f, err
+	}
 }
 
 // progress draws a line on a terminal for work of more than a second.

@@ -45,8 +45,9 @@ type Case struct {
 	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
 	closed     bool          // a closing word stands after the last training line
 	recovered  map[*timeline.Item]bool
-	survivors  map[*evidence.Event]bool // recovered, by the event itself
-	before     *past                    // nil until asked for
+	survivors  map[*evidence.Event]bool       // recovered, by the event itself
+	before     *past                          // nil until asked for
+	trained    map[trainer][]*evidence.Series // by process; nil until asked for
 }
 
 // An Elimination is a rank found by what the others say.
@@ -343,10 +344,7 @@ func (c *Case) survived(it *timeline.Item) bool {
 	if n < 3 {
 		return false
 	}
-	for _, s := range c.Attempt.Series {
-		if !c.ownSeries(s, it) {
-			continue
-		}
+	for _, s := range c.ownSeries(it) {
 		if s.Last.Offset-it.Span.Offset > stdoutBuffer {
 			return true
 		}
@@ -367,23 +365,35 @@ func (c *Case) exitsAfter(it *timeline.Item) bool {
 	return max(last[it.Who.Rank], last[evidence.None]) > it.Span.Offset
 }
 
-// ownSeries reports whether s is training progress of it's own process.
-func (c *Case) ownSeries(s *evidence.Series, it *timeline.Item) bool {
-	switch s.Key.Name {
-	case "loss", "grad_norm", "lr", "perplexity":
-	default:
-		return false
+// A trainer is a process by the series that it logs: ranks below 0 and 0 are one,
+// since a single process states none.
+type trainer struct {
+	artifact     string
+	launch, rank int
+}
+
+// ownSeries returns the series of training progress of it's own process. They
+// are looked up: a log of thousands of ranks has as many series as failures.
+func (c *Case) ownSeries(it *timeline.Item) []*evidence.Series {
+	if c.trained == nil {
+		c.trained = map[trainer][]*evidence.Series{}
+		for _, s := range c.Attempt.Series {
+			switch s.Key.Name {
+			case "loss", "grad_norm", "lr", "perplexity":
+				if s.Key.Phase != "eval" {
+					k := trainer{s.Key.Artifact, s.Key.Launch, max(s.Key.Rank, 0)}
+					c.trained[k] = append(c.trained[k], s)
+				}
+			}
+		}
 	}
-	if s.Key.Artifact != it.Span.Artifact || s.Key.Launch != it.Who.Launch || s.Key.Phase == "eval" {
-		return false
-	}
-	return s.Key.Rank == it.Who.Rank || s.Key.Rank <= 0 && it.Who.Rank <= 0
+	return c.trained[trainer{it.Span.Artifact, it.Who.Launch, max(it.Who.Rank, 0)}]
 }
 
 // pointsBefore reports whether the file has training lines before it.
 func (c *Case) pointsBefore(it *timeline.Item) bool {
-	for _, s := range c.Attempt.Series {
-		if c.ownSeries(s, it) && s.First.Offset < it.Span.Offset {
+	for _, s := range c.ownSeries(it) {
+		if s.First.Offset < it.Span.Offset {
 			return true
 		}
 	}
@@ -393,8 +403,8 @@ func (c *Case) pointsBefore(it *timeline.Item) bool {
 // pointsAfter counts training lines of the same process after it.
 func (c *Case) pointsAfter(it *timeline.Item) int64 {
 	n := int64(0)
-	for _, s := range c.Attempt.Series {
-		if !c.ownSeries(s, it) || s.Last.Offset <= it.Span.Offset {
+	for _, s := range c.ownSeries(it) {
+		if s.Last.Offset <= it.Span.Offset {
 			continue
 		}
 		at := int64(0)
@@ -469,16 +479,17 @@ func (c *Case) candidates() []*timeline.Item {
 	}
 	// One line can tell of one failure in two ways (a norm that is not finite and
 	// a loss that is left out): the first way counts.
+	type telling struct {
+		source int
+		line   int64
+		class  evidence.Class
+	}
+	told := map[telling]bool{}
 	out = slices.DeleteFunc(out, func(it *timeline.Item) bool {
-		for _, x := range out {
-			if x == it {
-				return false
-			}
-			if x.Source == it.Source && x.Span.Line == it.Span.Line && classOf(x) == classOf(it) {
-				return true
-			}
-		}
-		return false
+		t := telling{it.Source, it.Span.Line, classOf(it)}
+		again := told[t]
+		told[t] = true
+		return again
 	})
 	out = c.stops(out)
 	for _, it := range machine {

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -126,7 +127,7 @@ func (c *Case) dropExplained(cands []*timeline.Item) []*timeline.Item {
 	gone := map[*timeline.Item]bool{}
 	of := byKind(cands)
 	for _, b := range cands {
-		for _, a := range of.explainers(b.Kind) {
+		for a := range of.explainers(b) {
 			if a != b && !gone[a] && c.explains(a, b) != nil {
 				gone[b] = true
 				break
@@ -137,31 +138,64 @@ func (c *Case) dropExplained(cands []*timeline.Item) []*timeline.Item {
 }
 
 // kinds holds events by kind, each kind's in order.
-type kinds map[evidence.Kind][]*timeline.Item
+type kinds map[evidence.Kind]*alike
+
+// An alike holds the events of one kind, and where each rank's stand among them.
+type alike struct {
+	items []*timeline.Item
+	of    map[int][]int
+}
 
 func byKind(items []*timeline.Item) kinds {
 	k := kinds{}
 	for _, it := range items {
-		k[it.Kind] = append(k[it.Kind], it)
+		a := k[it.Kind]
+		if a == nil {
+			a = &alike{of: map[int][]int{}}
+			k[it.Kind] = a
+		}
+		a.of[it.Who.Rank] = append(a.of[it.Who.Rank], len(a.items))
+		a.items = append(a.items, it)
 	}
 	return k
 }
 
-// explainers returns the events of the kinds that some rule lets explain kind
-// to, in the order of Specs, then their own.
-func (k kinds) explainers(to evidence.Kind) []*timeline.Item {
-	var out []*timeline.Item
-	for i := range evidence.Specs {
-		from := evidence.Specs[i].Kind
-		if len(k[from]) > 0 && len(between[[2]evidence.Kind{from, to}]) > 0 {
-			if out == nil {
-				out = k[from][:len(k[from]):len(k[from])]
-			} else {
-				out = append(out, k[from]...)
+// explainers yields the events of the kinds that some rule lets explain to, in
+// the order of Specs, then their own. Where all such rules hold within one rank,
+// other ranks' events are left out: thousands of ranks that fail alike would
+// else be held against each other.
+func (k kinds) explainers(to *timeline.Item) iter.Seq[*timeline.Item] {
+	return func(yield func(*timeline.Item) bool) {
+		for i := range evidence.Specs {
+			a := k[evidence.Specs[i].Kind]
+			if a == nil {
+				continue
+			}
+			by := between[[2]evidence.Kind{evidence.Specs[i].Kind, to.Kind}]
+			if len(by) == 0 {
+				continue
+			}
+			if to.Who.Rank == evidence.None || slices.ContainsFunc(by, func(r *rule) bool { return !r.same }) {
+				for _, it := range a.items {
+					if !yield(it) {
+						return
+					}
+				}
+				continue
+			}
+			own, open := a.of[to.Who.Rank], a.of[evidence.None]
+			for len(own)+len(open) > 0 {
+				next := &own
+				if len(own) == 0 || len(open) > 0 && open[0] < own[0] {
+					next = &open
+				}
+				if !yield(a.items[(*next)[0]]) {
+					return
+				}
+				*next = (*next)[1:]
 			}
 		}
 	}
-	return out
 }
 
 // why names the mechanism by which the lead ends in b, where no rule names a
@@ -233,7 +267,8 @@ func (c *Case) explainRest() []Link {
 		rival[r] = true
 	}
 	type key struct{ kind, text, by string }
-	index := map[key]int{}
+	type victim struct{ link, rank int }
+	index, hit := map[key]int{}, map[victim]bool{}
 	var out []Link
 	var named []*timeline.Item
 	for _, it := range c.Attempt.Items {
@@ -256,7 +291,7 @@ func (c *Case) explainRest() []Link {
 		if r := c.explains(c.Lead, it); r != nil {
 			name, text = r.name, r.text
 		} else {
-			for _, a := range of.explainers(it.Kind) {
+			for a := range of.explainers(it) {
 				if a == it {
 					continue
 				}
@@ -275,13 +310,15 @@ func (c *Case) explainRest() []Link {
 		}
 		if i, ok := index[k]; ok {
 			out[i].Count++
-			if it.Who.Rank >= 0 && !slices.Contains(out[i].Ranks, it.Who.Rank) {
+			if it.Who.Rank >= 0 && !hit[victim{i, it.Who.Rank}] {
+				hit[victim{i, it.Who.Rank}] = true
 				out[i].Ranks = append(out[i].Ranks, it.Who.Rank)
 			}
 			continue
 		}
 		l := Link{Item: it, By: by, Rule: name, Text: text, Count: 1, Ranks: []int{}}
 		if it.Who.Rank >= 0 {
+			hit[victim{len(out), it.Who.Rank}] = true
 			l.Ranks = append(l.Ranks, it.Who.Rank)
 		}
 		index[k] = len(out)

@@ -396,12 +396,12 @@ func (s *Study) limits(inc *incident.Incident) {
 // overtaken reports whether lines of x's file that name no rank go on to later
 // steps: then x says where its rank once was, not where it stopped. Nor does a
 // rate of step 0, which DeepSpeed states at its set-up.
-func overtaken(x *evidence.Series, all []*evidence.Series) bool {
+func overtaken(x *evidence.Series, unranked []*evidence.Series) bool {
 	if x.Last.Step == 0 && (x.Key.Name == "lr" || x.Key.Name == "skipped") {
 		return true
 	}
-	for _, y := range all {
-		if y.Key.Rank == evidence.None && y.Key.Artifact == x.Key.Artifact && y.Key.Launch == x.Key.Launch && y.Key.Phase == "train" &&
+	for _, y := range unranked {
+		if y.Key.Artifact == x.Key.Artifact && y.Key.Launch == x.Key.Launch && y.Key.Phase == "train" &&
 			y.Last.Offset > x.Last.Offset && y.Last.Step > x.Last.Step {
 			return true
 		}
@@ -412,6 +412,13 @@ func overtaken(x *evidence.Series, all []*evidence.Series) bool {
 // ranks tells each rank's fate.
 func (s *Study) ranks(inc *incident.Incident) {
 	c := s.Cases[s.Main]
+	items, series := map[int][]*timeline.Item{}, map[int][]*evidence.Series{}
+	for _, it := range c.Attempt.Items {
+		items[it.Who.Rank] = append(items[it.Who.Rank], it)
+	}
+	for _, x := range c.Attempt.Series {
+		series[x.Key.Rank] = append(series[x.Key.Rank], x)
+	}
 	for _, r := range c.Ranks {
 		out := incident.Rank{Rank: r, Attempt: s.Timeline.Attempts[s.Main].ID, Fate: "unknown", Artifacts: []string{}}
 		arts := map[string]bool{}
@@ -434,10 +441,7 @@ func (s *Study) ranks(inc *incident.Incident) {
 				out.BusID = &b
 			}
 		}
-		for _, it := range c.Attempt.Items {
-			if it.Who.Rank != r {
-				continue
-			}
+		for _, it := range items[r] {
 			set(it.Who)
 			arts[it.Span.Artifact] = true
 			if it.Stamp.Known() {
@@ -459,13 +463,11 @@ func (s *Study) ranks(inc *incident.Incident) {
 				}
 			}
 		}
-		for _, x := range c.Attempt.Series {
-			if x.Key.Rank == r {
-				arts[x.Key.Artifact] = true
-				if x.Last.Step >= 0 && !overtaken(x, c.Attempt.Series) && (out.LastStep == nil || x.Last.Step > *out.LastStep) {
-					n := x.Last.Step
-					out.LastStep = &n
-				}
+		for _, x := range series[r] {
+			arts[x.Key.Artifact] = true
+			if x.Last.Step >= 0 && (out.LastStep == nil || x.Last.Step > *out.LastStep) && !overtaken(x, series[evidence.None]) {
+				n := x.Last.Step
+				out.LastStep = &n
 			}
 		}
 		if c.Lead != nil && c.Lead.Who.Rank == r {

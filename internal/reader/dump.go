@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,8 +69,16 @@ func dumpEvent(w io.Writer, e *evidence.Event) {
 		fmt.Fprintf(w, "\t%s = %s\n", n, valueText(e.Attrs[n]))
 	}
 	for _, f := range e.Stack {
-		fmt.Fprintf(w, "\tstack %q:%d in %s | %q\n", f.File, f.Line, f.Function, f.Source)
+		fmt.Fprintf(w, "\tstack %q:%d in %s | %q\n", f.File, f.Line, plainText(f.Function), f.Source)
 	}
+}
+
+// plainText is text as it is, or quoted if it holds what does not print.
+func plainText(text string) string {
+	if q := strconv.Quote(text); q != `"`+text+`"` {
+		return q
+	}
+	return text
 }
 
 func dumpSeries(w io.Writer, s *evidence.Series) {

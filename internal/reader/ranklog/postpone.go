@@ -3,6 +3,7 @@ package ranklog
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/scan"
@@ -11,7 +12,7 @@ import (
 // maxPostponed bounds the writers whose newest line of a wording is kept.
 const maxPostponed = 1024
 
-// A quietKey is a wording of mere progress and the prefix that names its writer.
+// A quietKey is a wording and the prefix that names its writer.
 type quietKey struct {
 	w      *wording
 	writer string
@@ -26,11 +27,13 @@ type postponed struct {
 	number int // lines of this key so far
 }
 
-// postpone puts the line in hand off if it can only say, once more, that the run
-// goes on: one wording of progress is all that it may hold, and its writer has
-// had many events of it. Only the newest such line is read, when the launch or
-// the artifact ends. A log that saves a checkpoint every few lines otherwise costs
-// as much as all of its steps together.
+// postpone puts the line in hand off if it can only say once more what its writer
+// has said many times in this launch: that the run goes on, or that the same
+// assertion failed in one more thread. One wording is all that it may hold, and
+// nothing in it names another writer. Only the newest such line is read, when the
+// launch or the artifact ends; emit would keep no more. A log that saves
+// a checkpoint every few lines otherwise costs as much as all of its steps
+// together, and one of device assertions thirty times that.
 func (s *session) postpone(l *scan.Line) bool {
 	if len(s.whits) != 1 || len(s.mhits) > 0 || len(l.Text) > 4<<10 || !l.Ended {
 		return false
@@ -40,7 +43,13 @@ func (s *session) postpone(l *scan.Line) bool {
 		return false
 	}
 	w := of[0]
-	if w.spec == nil || w.spec.Role != evidence.RoleProgress || w.spec.Kind != evidence.PhaseMark || len(w.Facts) > 0 || w.Join > 0 {
+	if w.spec == nil || len(w.Facts) > 0 {
+		return false
+	}
+	switch {
+	case w.spec.Kind == evidence.PhaseMark && w.Join == 0:
+	case w.spec.Role == evidence.RoleFault && s.matched[w] >= maxPerGroup && !w.namesWriter():
+	default:
 		return false
 	}
 	writer := rankPrefix(l.Text)
@@ -57,6 +66,16 @@ func (s *session) postpone(l *scan.Line) bool {
 	p.text = append(p.text[:0], l.Text...)
 	p.line, p.hits, p.step = *l, append(p.hits[:0], s.whits...), s.lastStep
 	return true
+}
+
+// namesWriter reports whether groups of the expression say who wrote a line.
+func (w *wording) namesWriter() bool {
+	for _, name := range []string{"rank", "local_rank", "host", "pid", "gpu", "device", "bus_id"} {
+		if strings.Contains(w.Regexp, "(?P<"+name+">") {
+			return true
+		}
+	}
+	return false
 }
 
 // resume reads the postponed lines, in order.

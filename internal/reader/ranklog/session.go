@@ -57,6 +57,7 @@ type session struct {
 	forward   forwardStack
 	groups    map[groupKey]*group
 	quiet     map[quietKey]*postponed
+	matched   map[*wording]int      // events of each wording in this launch
 	seen      map[string][]sighting // by meaning
 	stated    map[string]bool       // facts that wordings stated in this launch
 	setting   settings
@@ -119,7 +120,7 @@ func newSession(want *wanted, art evidence.Artifact, sink reader.Sink, headText 
 		want: want, art: art, sink: sink, lastStep: evidence.None,
 		marked: map[int]bool{}, steps: map[int]int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
 		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{},
-		groups: map[groupKey]*group{}, quiet: map[quietKey]*postponed{}, seen: map[string][]sighting{},
+		groups: map[groupKey]*group{}, quiet: map[quietKey]*postponed{}, matched: map[*wording]int{}, seen: map[string][]sighting{},
 	}
 	s.base = evidence.Nobody()
 	s.base.Attempt, s.base.Host = art.Owner.Attempt, art.Owner.Host
@@ -482,6 +483,7 @@ func (s *session) newLaunch() {
 	s.ranSteps, s.ended, s.learned = false, false, false
 	s.lastStep = evidence.None
 	clear(s.marked)
+	clear(s.matched)
 	clear(s.stated)
 	clear(s.steps)
 	clear(s.pids)

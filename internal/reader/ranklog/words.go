@@ -60,6 +60,7 @@ func (s *session) word(m *message, w *wording, groups []string, tb *trace) {
 		return // the allocator's own message was read with all its figures
 	}
 	if w.spec != nil {
+		s.matched[w]++
 		e := s.event(w.spec.Kind, m)
 		e.Line = w.ID
 		if len(w.Attrs) > 0 || len(names) > 1 {
