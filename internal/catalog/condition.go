@@ -22,6 +22,10 @@ import (
 // maxCondition bounds the length of a condition, in bytes.
 const maxCondition = 2000
 
+// maxCost bounds the steps of one evaluation, in CEL's own unit: far more than a
+// loop over the ranks of a large job takes, and a moment of work.
+const maxCost = 1_000_000
+
 // A Verdict is what the evidence says of a condition.
 type Verdict int
 
@@ -182,11 +186,23 @@ func newCondition(expr string, checked *ast.AST) *condition {
 	if err != nil {
 		return &condition{err: err}
 	}
-	p, err := env.PlanProgram(checked, cel.EvalOptions(cel.OptPartialEval))
+	opts := []cel.ProgramOption{cel.EvalOptions(cel.OptPartialEval)}
+	if loops(checked) { // counting the cost of the others would only slow them down
+		opts = append(opts, cel.CostLimit(maxCost))
+	}
+	p, err := env.PlanProgram(checked, opts...)
 	if err != nil {
 		return &condition{err: fmt.Errorf("plan condition %q: %w", expr, err)}
 	}
 	return &condition{program: p, used: names(checked)}
+}
+
+// loops reports whether a checked expression holds a comprehension. What has none
+// ends after as many steps as it is long.
+func loops(a *ast.AST) bool {
+	found := false
+	ast.PostOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) { found = found || e.Kind() == ast.ComprehensionKind }))
+	return found
 }
 
 // names returns the facts that a checked expression names, sorted.

@@ -199,3 +199,12 @@ func TestDecodeChecked(t *testing.T) {
 		}
 	}
 }
+
+// A loop in a loop ends when its work exceeds the bound.
+func TestEvalCost(t *testing.T) {
+	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 90), ",") + "]"
+	expr := list + ".all(a, " + list + ".all(b, " + list + ".all(c, " + list + ".all(d, " + list + ".all(e, a + b + c + d + e == 5)))))"
+	if got := newCondition(expr, nil).eval(nil); got.Err == nil || got.Verdict == True {
+		t.Errorf("got %+v, want an error", got)
+	}
+}

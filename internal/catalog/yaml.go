@@ -10,7 +10,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // maxFile bounds one knowledge file, in bytes.
@@ -73,7 +75,11 @@ func (d *document) line(at ...any) int {
 // decode parses one YAML document into v. Unknown and repeated fields are
 // problems.
 func decode(name string, data []byte, v any) (*document, []Problem) {
-	f, err := parser.ParseBytes(data, 0)
+	tokens := lexer.Tokenize(string(data))
+	if line := tooDeep(tokens); line > 0 {
+		return nil, []Problem{{name, line, fmt.Sprintf("nested more than %d deep", maxNesting)}}
+	}
+	f, err := parser.Parse(tokens, 0)
 	if err == nil && (len(f.Docs) != 1 || f.Docs[0].Body == nil) {
 		return nil, []Problem{{name, 0, "want exactly one YAML document"}}
 	}
@@ -92,6 +98,33 @@ func decode(name string, data []byte, v any) (*document, []Problem) {
 		}
 	}
 	return nil, []Problem{p}
+}
+
+// maxNesting bounds the lists and mappings within each other that begin on one
+// line: the parser's time and memory grow with their square. Those of block style
+// need an indentation that grows, which maxFile bounds.
+const maxNesting = 32
+
+// tooDeep returns the line at which tokens nest deeper than maxNesting, else 0.
+func tooDeep(tokens token.Tokens) int {
+	depth, line, onLine := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, onLine = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceEntryType, token.MappingKeyType: // "- - -" nests without brackets
+			onLine++
+		case token.MappingStartType, token.SequenceStartType:
+			depth++
+		case token.MappingEndType, token.SequenceEndType:
+			depth--
+		}
+		if depth+onLine > maxNesting {
+			return line
+		}
+	}
+	return 0
 }
 
 // knowledge is what one folder of YAML holds.
@@ -154,6 +187,12 @@ func readYAML(fsys fs.FS) (*knowledge, error) {
 }
 
 func readBounded(fsys fs.FS, name string) ([]byte, error) {
+	// A pipe would be waited for, a device read for ever.
+	if info, err := fs.Stat(fsys, name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a plain file", name)
+	}
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 }
 
 // grace is how long an interrupted run may take to notice it.
-const grace = 2 * time.Second
+const grace = time.Second
 
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,5 +30,15 @@ func TestExitCode(t *testing.T) {
 		if row := fmt.Sprintf("\n| %d | ", c.want); !strings.Contains(cliDoc(), row) {
 			t.Errorf("docs/cli.md does not state status %d", c.want)
 		}
+	}
+}
+
+// What an error repeats cannot act on a terminal.
+func TestErrorIsPrintable(t *testing.T) {
+	var b bytes.Buffer
+	a := &app{err: &b}
+	a.complain(errors.New("unknown flag --\x1b[31m\u202e, caf\u00e9\nline 2"))
+	if got, want := b.String(), "inquest: unknown flag --\\x1b[31m\\u202e, caf\u00e9\nline 2\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -196,7 +196,7 @@ func (c *Case) finish() {
 		}
 		switch it.Attrs.Str("what") {
 		case "closing-word":
-			c.closed = c.closed || c.pointsBefore(it)
+			c.closed = c.closed || c.pointsBefore(it) || c.lastLines(it)
 			continue
 		case "evaluation", "wandb-end":
 			c.closed = true
@@ -390,6 +390,12 @@ func (c *Case) ownSeries(it *timeline.Item) []*evidence.Series {
 	return c.trained[trainer{it.Span.Artifact, it.Who.Launch, max(it.Who.Rank, 0)}]
 }
 
+// lastLines reports whether it stands at the very end of a log of some length.
+func (c *Case) lastLines(it *timeline.Item) bool {
+	n := c.Timeline.Sources[it.Source].Lines
+	return it.Span.Line >= 10 && n > 0 && n-it.Span.Line <= 2
+}
+
 // pointsBefore reports whether the file has training lines before it.
 func (c *Case) pointsBefore(it *timeline.Item) bool {
 	for _, s := range c.ownSeries(it) {
@@ -440,7 +446,7 @@ func (c *Case) isolated(it *timeline.Item) bool {
 		if it.Attrs["hidden"].True() {
 			return s.Last.Value != 0 && s.Count > 0 && s.Last.Offset > it.Span.Offset
 		}
-		if s.Bad > 0 && s.FiniteAfterBad && s.BadRun == 0 && s.LongestBadRun <= longestIsolated {
+		if s.Bad > 0 && s.FiniteAfterBad && s.LongestBadRun <= longestIsolated && (s.BadRun == 0 || s.BadRun <= 2 && s.Bad > 2*s.BadRun) {
 			return true
 		}
 		if s.Bad == 0 && s.Last.Offset > it.Span.Offset { // named by a guard, and the metric never showed it
@@ -477,6 +483,10 @@ func (c *Case) candidates() []*timeline.Item {
 			jobFault = jobFault || r == evidence.RoleFault
 		}
 	}
+	// A watchdog that gave up waiting ends its process by an uncaught C++ exception.
+	out = slices.DeleteFunc(out, func(it *timeline.Item) bool {
+		return it.Kind == evidence.NativeCrash && c.gaveUpBefore(it)
+	})
 	// One line can tell of one failure in two ways (a norm that is not finite and
 	// a loss that is left out): the first way counts.
 	type telling struct {
@@ -511,6 +521,27 @@ func (c *Case) candidates() []*timeline.Item {
 		return false
 	})
 	return out
+}
+
+// abortAfter is how many lines behind a collective's failure an abort belongs to
+// it.
+const abortAfter = 80
+
+// gaveUpBefore reports whether the process that aborts at it had said shortly
+// before that a collective failed, with no fault of its own in between.
+func (c *Case) gaveUpBefore(it *timeline.Item) bool {
+	for _, x := range c.Attempt.Items {
+		if x.Source != it.Source || x.Span.Offset >= it.Span.Offset || it.Span.Line-x.Span.Line > abortAfter {
+			continue
+		}
+		switch x.Kind {
+		case evidence.CollTimeout, evidence.CollTeardown, evidence.PeerClosed, evidence.CollDesync:
+			if x.Who.Rank == it.Who.Rank || x.Who.Rank == evidence.None || it.Who.Rank == evidence.None {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // tied reports whether a machine record is tied to this job: by pid, by rank, or

@@ -93,5 +93,5 @@ var SeriesAliases = map[string]Alias{
 var SeriesBenign = map[string]bool{
 	"acc": true, "acc1": true, "acc5": true, "accuracy": true, "accuracies": true, "precision": true, "recall": true, "f1": true, "iou": true, "miou": true, "aacc": true, "macc": true,
 	"dice": true, "auc": true, "auroc": true, "map": true, "map50": true, "bleu": true, "rouge": true, "mfu": true, "flops": true, "tflops": true, "tps": true, "wps": true, "throughput": true,
-	"second": true, "sec": true, "eta": true, "avg": true, "time": true, "runtime": true, "speed": true, "corr": true, "r2": true, "util": true, "best": true, "s": true, "z": true,
+	"second": true, "sec": true, "eta": true, "avg": true, "time": true, "runtime": true, "speed": true, "corr": true, "r2": true, "util": true, "best": true, "ppl": true, "perplexity": true, "s": true, "z": true,
 }

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"strings"
@@ -87,5 +88,18 @@ func TestShed(t *testing.T) {
 	}
 	if !fault || c.Dropped.Events != int64(10_000-len(c.Events)) {
 		t.Errorf("fault kept: %v; %d dropped of 10000, %d kept", fault, c.Dropped.Events, len(c.Events))
+	}
+}
+
+// A function's name comes from a log as well.
+func TestDumpEscapes(t *testing.T) {
+	c := NewCollector()
+	c.Event(evidence.Event{Kind: evidence.DeviceOOM, Stack: []evidence.Frame{{File: "a.py", Line: 1, Function: "f\u202e\x1b[31m", Source: "g()"}}})
+	var b bytes.Buffer
+	if err := Dump(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String(), "\u202e\x1b") {
+		t.Errorf("not escaped: %q", b.String())
 	}
 }

@@ -588,10 +588,53 @@ func (t *trace) exception(s *session) *evidence.Event {
 	case short == "ExceptionGroup" || short == "BaseExceptionGroup":
 		kind, attrs = evidence.WrapperError, evidence.Attrs{"what": evidence.TextOf("exception_group")}
 	}
+	if kind == evidence.Exception {
+		if e := t.whole(s, text); e != nil {
+			return e
+		}
+	}
 	e := s.event(kind, t.head)
 	e.Attrs = attrs
 	e.Quoted = s.inQuote(t.head)
 	return e
+}
+
+// whole tries the wordings of exceptions on the message put together again: its
+// literal may stand on a later line than the exception's name, or across a cut.
+// A message of one line was tried when it was read.
+func (t *trace) whole(s *session, text string) *evidence.Event {
+	if !strings.Contains(text, "\n") {
+		return nil
+	}
+	for _, sep := range []string{"", " "} {
+		m := *t.head
+		m.text = bounded(t.typ+": "+strings.ReplaceAll(text, "\n", sep), maxMessage)
+		m.full = m.text
+		for _, w := range s.want.words {
+			if !w.Exception || w.spec == nil || w.Literal == "" || !strings.Contains(m.text, w.Literal) || !w.on(s.art.Kind) {
+				continue
+			}
+			groups, ok := w.match(m.text)
+			if !ok {
+				continue
+			}
+			e := s.event(w.spec.Kind, t.head)
+			e.Line, e.Attrs = w.ID, make(evidence.Attrs, len(w.Attrs))
+			for k, v := range w.Attrs {
+				e.Attrs[k] = v
+			}
+			if w.re != nil {
+				for i, name := range w.re.SubexpNames() {
+					if name != "" && i < len(groups) && groups[i] != "" {
+						s.capture(e, w.spec, name, groups[i])
+					}
+				}
+			}
+			e.Quoted = s.inQuote(t.head)
+			return e
+		}
+	}
+	return nil
 }
 
 // expire ends the tracebacks whose writer has said nothing for long: in a log of
