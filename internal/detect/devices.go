@@ -232,10 +232,16 @@ func comparableStamps(a, b *evidence.Event) bool {
 }
 
 func before(a, b *evidence.Event) bool {
+	if a != nil && b != nil && a.Span.Artifact == b.Span.Artifact {
+		return a.Span.Offset < b.Span.Offset // printed into the log itself
+	}
 	return comparableStamps(a, b) && a.Stamp.Time.Before(b.Stamp.Time)
 }
 
 func after(a, b *evidence.Event, by time.Duration) bool {
+	if a != nil && b != nil && a.Span.Artifact == b.Span.Artifact {
+		return a.Span.Offset > b.Span.Offset
+	}
 	return comparableStamps(a, b) && a.Stamp.Time.Sub(b.Stamp.Time) >= by
 }
 

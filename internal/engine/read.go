@@ -92,7 +92,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		go func() {
 			defer wg.Done()
 			for i := range work {
-				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], len(out.Files))
+				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], byName["hosttext"], len(out.Files))
 				if o.Progress != nil {
 					done.Lock()
 					finished++
@@ -134,7 +134,7 @@ type result struct {
 }
 
 // readOne reads one of n artifacts.
-func readOne(ctx context.Context, f *artifact.File, r reader.Reader, n int) result {
+func readOne(ctx context.Context, f *artifact.File, r, tables reader.Reader, n int) result {
 	res := result{source: timeline.Source{Artifact: f.Artifact}}
 	a := &res.source.Artifact
 	if a.Fate != "" {
@@ -162,6 +162,9 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, n int) resu
 		if sum.hash != nil && sum.ended {
 			a.Digest = fmt.Sprintf("sha256:%x", sum.hash.Sum(nil))
 		}
+	}
+	if tables != nil && tables.Name() != r.Name() {
+		res.source.Events = append(res.source.Events, embedded(ctx, f, tables, res.source.Events)...)
 	}
 	// A reader holds back what may go on (a traceback, a wrapped line).
 	sort.SliceStable(res.source.Events, func(i, j int) bool { return res.source.Events[i].Span.Offset < res.source.Events[j].Span.Offset })

@@ -27,6 +27,10 @@ type Atom struct {
 	// Except takes occurrences out; nil takes none out. A literal that is common
 	// in one well-known place costs little there.
 	Except *Except
+	// Behind an occurrence of an atom that leads, those of atoms that follow may be
+	// left out, to the end of the line but for at most maxDim bytes. A progress bar
+	// prints its frames, each with the same literals, into one line.
+	Leads, Follows bool
 }
 
 // Except names the neighbours, in exact case, with which an atom doesn't count.
@@ -54,20 +58,26 @@ const longAtom = 8
 
 // A filter finds the occurrences of some of the atoms.
 type filter interface {
-	// scan appends the occurrences that positions from i on and before limit give
+	// scan adds the occurrences that positions from i on and before limit give
 	// away, and returns the i of the call for the next limit.
-	scan(atoms []Atom, buf []byte, i, limit int, hits []Hit, found *candidates) (int, []Hit)
+	scan(p *pass, i, limit int) int
 }
 
-// candidates is where the kernels for AVX-512 put the positions of one block
-// that are worth a look: written without a branch, because whether a position is
-// one cannot be predicted.
-type candidates struct {
+// A pass is one run of Scan over a text.
+type pass struct {
+	atoms []Atom
+	buf   []byte
+	hits  []Hit
+	dim   int // before this offset atoms that follow don't count
+
+	// Where the kernels for AVX-512 put the positions of one block that are worth
+	// a look: written without a branch, because whether a position is one cannot
+	// be predicted.
 	list [scanBlock/4 + 16]uint32 // of a sieve: offsets
 	sets [scanBlock / 64]uint64   // of a teddy: a bit for each position
 }
 
-var pools = sync.Pool{New: func() any { return new(candidates) }}
+var passes = sync.Pool{New: func() any { return new(pass) }}
 
 // New compiles atoms. An empty atom never matches. It takes about two
 // microseconds for each atom.
@@ -120,35 +130,51 @@ const scanBlock = 8 << 10
 func (m *Matcher) Scan(buf []byte, hits []Hit) []Hit {
 	var next [2 + maxTeddies]int // position of each filter
 	base := len(hits)
-	work := pools.Get().(*candidates)
-	defer pools.Put(work)
+	p := passes.Get().(*pass)
+	p.atoms, p.buf, p.hits, p.dim = m.atoms, buf, hits, 0
 	for at := 0; at < len(buf); at += scanBlock {
 		limit := min(at+scanBlock, len(buf))
-		found := len(hits)
+		found := len(p.hits)
 		for k, f := range m.filters {
-			next[k], hits = f.scan(m.atoms, buf, next[k], limit, hits, work)
+			next[k] = f.scan(p, next[k], limit)
 		}
-		if len(hits) > found {
-			m.order(hits[base:], found-base, at)
+		if len(p.hits) > found {
+			m.order(p.hits[base:], found-base, at)
 		}
 	}
+	hits = p.hits
+	p.atoms, p.buf, p.hits = nil, nil, nil
+	passes.Put(p)
 	return hits
 }
 
-// appendHit appends the hit of the atom at buf[at:] if it is there.
-func appendHit(hits []Hit, atoms []Atom, buf []byte, at int, atom int32) []Hit {
-	a := &atoms[atom]
-	if at < 0 || at+len(a.Text) > len(buf) {
-		return hits
+// add adds the hit of the atom at buf[at:] if it is there.
+func (p *pass) add(at int, atom int32) {
+	a := &p.atoms[atom]
+	if at < 0 || at+len(a.Text) > len(p.buf) || a.Follows && at < p.dim {
+		return
 	}
-	text := buf[at : at+len(a.Text)]
+	text := p.buf[at : at+len(a.Text)]
 	if string(text) == a.Text || a.Fold && equalFold(text, a.Text) {
-		if a.Except != nil && a.Except.holds(buf[:at], buf[at+len(a.Text):]) {
-			return hits
+		if a.Except != nil && a.Except.holds(p.buf[:at], p.buf[at+len(a.Text):]) {
+			return
 		}
-		hits = append(hits, Hit{at, atom})
+		p.hits = append(p.hits, Hit{at, atom})
+		if a.Leads {
+			p.lead(at)
+		}
 	}
-	return hits
+}
+
+// maxDim is short enough that a window of a long line still lies around each hit.
+const maxDim = leftContext
+
+// lead notes that an atom which leads stands at buf[at:].
+func (p *pass) lead(at int) {
+	p.dim = min(at+maxDim, len(p.buf))
+	if nl := bytes.IndexByte(p.buf[at:p.dim], '\n'); nl >= 0 {
+		p.dim = at + nl
+	}
 }
 
 // holds reports whether an occurrence between before and after is taken out.

@@ -19,7 +19,8 @@ type sieve struct {
 	// the hash; those of bucket b are entries[first[b]:first[b+1]].
 	entries []entry
 	first   [1<<bucketBits + 1]uint32
-	fold    uint64 // or-ed to the eight bytes at an entry's probe
+	fold    uint64                      // or-ed to the eight bytes at an entry's probe
+	near    [1 << bucketBits]neighbours // of the grams of each bucket, of five bytes
 }
 
 // A mesh is the grid of a sieve. It holds atoms of stride+gram-1 bytes.
@@ -97,6 +98,7 @@ func newSieve(atoms []Atom, ids []int32, use level) *sieve {
 		h := hash(e.gram)
 		s.bits[h/64] |= 1 << (h % 64)
 		s.first[bucket(e.gram)+1]++
+		s.near[bucket(e.gram)].add(atoms[e.atom].Text, int(e.off))
 	}
 	for b := range s.first[1:] {
 		s.first[b+1] += s.first[b]
@@ -206,15 +208,16 @@ func (s *sieve) load(buf []byte, i int) uint64 {
 	return binary.LittleEndian.Uint64(b[:]) | s.mask
 }
 
-// scan appends the occurrences that grid positions from i on and before limit
-// give away and returns the grid position from where the next call goes on.
-func (s *sieve) scan(atoms []Atom, buf []byte, i, limit int, hits []Hit, found *candidates) (int, []Hit) {
+// scan adds the occurrences that grid positions from i on and before limit give
+// away and returns the grid position from where the next call goes on.
+func (s *sieve) scan(p *pass, i, limit int) int {
+	buf := p.buf
 	if s.use >= avx512 && s.stride == 4 {
 		// The kernel loads 65 bytes for 16 positions.
 		if n := (min(limit, len(buf)-1) - i) / 64; n > 0 {
-			count := sieveList(&buf[i], n, &s.bits, s.mask, &found.list)
-			for _, off := range found.list[:count] {
-				hits = s.verify(atoms, buf, i+int(off), hits)
+			count := sieveList(&buf[i], n, &s.bits, s.mask, &p.list)
+			for _, off := range s.likely(buf, i, p.list[:count]) {
+				s.verify(p, i+int(off))
 			}
 			i += 64 * n
 		}
@@ -226,19 +229,53 @@ func (s *sieve) scan(atoms []Atom, buf []byte, i, limit int, hits []Hit, found *
 			break
 		}
 		for ; set != 0; set &= set - 1 {
-			hits = s.verify(atoms, buf, i+4*bits.TrailingZeros32(set), hits)
+			s.verify(p, i+4*bits.TrailingZeros32(set))
 		}
 		i += 32
 	}
 	for i = s.next(buf, i, limit); i < limit; i = s.next(buf, i+s.stride, limit) {
-		hits = s.verify(atoms, buf, i, hits)
+		s.verify(p, i)
 	}
-	return i, hits
+	return i
 }
 
-// verify appends the occurrences that the gram at position i gives away.
-func (s *sieve) verify(atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
-	gram := s.load(buf, i)
+// likely keeps those of the offsets from base whose gram has the neighbours of one
+// of its bucket's. Most grams in the text that are some atom's belong to another
+// word, and this tells without a branch that nothing could predict.
+func (s *sieve) likely(buf []byte, base int, list []uint32) []uint32 {
+	n := 0
+	for _, off := range list {
+		list[n] = off
+		i := base + int(off)
+		if i < 2 || i+8 > len(buf) {
+			n++
+			continue
+		}
+		w := (*[10]byte)(buf[i-2:])
+		near := &s.near[bucket(binary.LittleEndian.Uint64(w[2:])|s.mask)]
+		n += int(near[0] >> (w[0] & 31) & (near[1] >> (w[1] & 31)) & (near[2] >> (w[7] & 31)) & (near[3] >> (w[8] & 31)) & 1)
+	}
+	return list[:n]
+}
+
+// neighbours says which bytes, by their low five bits, may stand two before, one
+// before, one behind and two behind a gram; the case of letters is none of them.
+type neighbours [4]uint32
+
+// add lets the neighbours of the gram text[off:off+5] through.
+func (n *neighbours) add(text string, off int) {
+	for k, at := range [...]int{off - 2, off - 1, off + 5, off + 6} {
+		if at < 0 || at >= len(text) {
+			n[k] = math.MaxUint32
+		} else {
+			n[k] |= 1 << (text[at] & 31)
+		}
+	}
+}
+
+// verify adds the occurrences that the gram at position i gives away.
+func (s *sieve) verify(p *pass, i int) {
+	gram := s.load(p.buf, i)
 	b := bucket(gram)
 	entries := s.entries[s.first[b]:s.first[b+1]]
 	for k := range entries {
@@ -249,11 +286,10 @@ func (s *sieve) verify(atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
 		at := i - int(e.off)
 		if e.probe != noProbe {
 			w := at + int(e.probe)
-			if w < 0 || w+8 > len(buf) || binary.LittleEndian.Uint64(buf[w:])|s.fold != e.check {
+			if w < 0 || w+8 > len(p.buf) || binary.LittleEndian.Uint64(p.buf[w:])|s.fold != e.check {
 				continue
 			}
 		}
-		hits = appendHit(hits, atoms, buf, at, e.atom)
+		p.add(at, e.atom)
 	}
-	return hits
 }

@@ -30,11 +30,13 @@ type teddy struct {
 type short struct {
 	text, fold, mask uint64
 	hash             uint8
+	follows          bool // as the atom
+	simple           bool // nothing else about the atom is to be looked at
 	atom, off        int32
 }
 
 func newShort(a Atom, id int32, off int) short {
-	e := short{atom: id, off: int32(off)}
+	e := short{atom: id, off: int32(off), follows: a.Follows, simple: len(a.Text) <= 8 && a.Except == nil && !a.Leads}
 	for k := range min(len(a.Text), 8) {
 		c, shift := a.Text[k], 8*k
 		e.mask |= 0xff << shift
@@ -192,17 +194,17 @@ var byteOften = func() (p [256]float64) {
 	return p
 }()
 
-// scan appends the occurrences whose windows start in buf[from:limit] and
-// returns limit, from where the next call goes on.
-func (t *teddy) scan(atoms []Atom, buf []byte, from, limit int, hits []Hit, found *candidates) (int, []Hit) {
-	i := from
+// scan adds the occurrences whose windows start in buf[i:limit] and returns limit,
+// from where the next call goes on.
+func (t *teddy) scan(p *pass, i, limit int) int {
+	buf := p.buf
 	if t.wide != nil {
 		// The kernel loads 67 bytes for 64 positions.
 		if n := (min(limit, len(buf)-teddyWindow+1) - i) / 64; n > 0 {
-			teddyList(&buf[i], n, t.wide, &found.sets)
-			for _, set := range found.sets[:n] {
+			teddyList(&buf[i], n, t.wide, &p.sets)
+			for _, set := range p.sets[:n] {
 				for ; set != 0; set &= set - 1 {
-					hits = t.verify(atoms, buf, i+bits.TrailingZeros64(set), hits)
+					t.verify(p, i+bits.TrailingZeros64(set))
 				}
 				i += 64
 			}
@@ -215,42 +217,41 @@ func (t *teddy) scan(atoms []Atom, buf []byte, from, limit int, hits []Hit, foun
 			break
 		}
 		for ; set != 0; set &= set - 1 {
-			hits = t.verify(atoms, buf, i+bits.TrailingZeros32(set), hits)
+			t.verify(p, i+bits.TrailingZeros32(set))
 		}
 		i += 32
 	}
 	for ; i < limit; i++ {
-		hits = t.verify(atoms, buf, i, hits)
+		t.verify(p, i)
 	}
-	return limit, hits
+	return limit
 }
 
-// verify appends the occurrences whose windows start at i.
-func (t *teddy) verify(atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
+// verify adds the occurrences whose windows start at i.
+func (t *teddy) verify(p *pass, i int) {
 	if len(t.tiny) > 0 {
-		hits = verifyShorts(t.tiny, atoms, buf, i, hits)
+		p.shorts(t.tiny, i)
 	}
-	if i+teddyWindow > len(buf) {
-		return hits
+	if i+teddyWindow > len(p.buf) {
+		return
 	}
-	h := int(windowHash(binary.LittleEndian.Uint32(buf[i:])))
-	return verifyShorts(t.shorts[t.first[h]:t.first[h+1]], atoms, buf, i, hits)
+	h := int(windowHash(binary.LittleEndian.Uint32(p.buf[i:])))
+	p.shorts(t.shorts[t.first[h]:t.first[h+1]], i)
 }
 
-func verifyShorts(list []short, atoms []Atom, buf []byte, i int, hits []Hit) []Hit {
+// shorts adds those of list whose windows start at i.
+func (p *pass) shorts(list []short, i int) {
 	for k := range list {
 		e := &list[k]
 		at := i - int(e.off)
-		if at < 0 || at+8 > len(buf) {
-			hits = appendHit(hits, atoms, buf, at, e.atom)
-		} else if (binary.LittleEndian.Uint64(buf[at:])|e.fold)&e.mask == e.text {
-			a := &atoms[e.atom]
-			if len(a.Text) > 8 || a.Except != nil {
-				hits = appendHit(hits, atoms, buf, at, e.atom)
+		if at < 0 || at+8 > len(p.buf) {
+			p.add(at, e.atom)
+		} else if (binary.LittleEndian.Uint64(p.buf[at:])|e.fold)&e.mask == e.text && !(e.follows && at < p.dim) {
+			if e.simple {
+				p.hits = append(p.hits, Hit{at, e.atom})
 			} else {
-				hits = append(hits, Hit{at, e.atom})
+				p.add(at, e.atom)
 			}
 		}
 	}
-	return hits
 }

@@ -65,7 +65,8 @@ var metricExcept = map[string]*scan.Except{
 func metricAtoms() []scan.Atom {
 	out := make([]scan.Atom, len(metricLiterals))
 	for i, l := range metricLiterals {
-		out[i] = scan.Atom{Text: l.text, Fold: l.fold, Except: metricExcept[l.text]}
+		bar := l.shape == shapeBar
+		out[i] = scan.Atom{Text: l.text, Fold: l.fold, Except: metricExcept[l.text], Leads: bar, Follows: bar || l.text == "loss="}
 	}
 	return out
 }
@@ -170,6 +171,9 @@ type metrics struct {
 
 	f metricFields
 	d dictLine
+
+	form   dictForm        // of the dict before
+	fields []megatronField // of Megatron's line before
 }
 
 func newMetrics(s reader.Sink, artifact string) *metrics {

@@ -64,9 +64,10 @@ func BenchmarkTitan(b *testing.B) {
 func BenchmarkParseDict(b *testing.B) {
 	raw := []byte("{'loss': 1.6228, 'grad_norm': 0.305521011352539, 'learning_rate': 4.94e-06, 'epoch': 0.16}")
 	var d dictLine
+	var form dictForm
 	for b.Loop() {
 		d.reset()
-		parseDict(raw, 0, &d)
+		parseDict(raw, 0, &d, &form)
 	}
 }
 

@@ -83,7 +83,11 @@ func (m *metrics) dict(raw []byte, near int) bool {
 	}
 	d := &m.d
 	d.reset()
-	end := parseDict(raw, open, d)
+	end := m.form.read(raw, open, d)
+	if end < 0 {
+		d.reset()
+		end = parseDict(raw, open, d, &m.form)
+	}
 	if end < 0 || d.has&(hasEpoch|hasRuntime|hasStep) == 0 && d.has&(hasLR|hasGrad) != hasLR|hasGrad {
 		return false
 	}
@@ -307,9 +311,11 @@ func normSentinel(text []byte, v float64) int {
 
 // parseDict reads the dict that begins at b[open] into d and returns the offset
 // behind its closing brace, the end of b for a torn one, or -1 where the text
-// is not a flat dict with single-quoted keys.
-func parseDict(b []byte, open int, d *dictLine) int {
-	i := open + 1
+// is not a flat dict with single-quoted keys. What stands between its values goes
+// into form, if they are all plain.
+func parseDict(b []byte, open int, d *dictLine, form *dictForm) int {
+	form.reset()
+	i, behind := open+1, open // behind the value before
 	for i < len(b) {
 		if b[i] != '\'' {
 			if b[i] == ' ' || b[i] == ',' {
@@ -317,6 +323,7 @@ func parseDict(b []byte, open int, d *dictLine) int {
 				continue
 			}
 			if b[i] == '}' {
+				form.end(b[behind : i+1])
 				return i + 1
 			}
 			return -1
@@ -349,9 +356,115 @@ func parseDict(b []byte, open int, d *dictLine) int {
 		if to > i {
 			d.take(key, keyFrom, printedValue{v, i, to}, b)
 		}
+		form.value(b[behind:i], keyFrom-behind, len(key), to > i && quote == 0)
+		behind = to
 		i = skipValue(b, max(to, i), quote)
 	}
 	return len(b)
+}
+
+// A dictForm is what stands between the values of a dict. A trainer prints the
+// same keys again and again, so most dicts are read by comparing a few short
+// texts instead of taking each apart.
+type dictForm struct {
+	parts []dictPart
+	last  []byte // behind the last value
+	plain bool   // all values so far are
+	whole bool   // the dict was read to its end and all its values are plain
+}
+
+// A dictPart is one value of a dictForm.
+type dictPart struct {
+	before []byte // from the value before, or the opening brace, to this one
+	key    []byte // its key, which lies in before
+	keyAt  int    // offset of key from the end of before
+	known  dictKey
+}
+
+// A dictKey is a key whose value a dictForm files by itself.
+type dictKey uint8
+
+const (
+	keyOther dictKey = iota
+	keyLoss
+	keyGrad
+	keyLR
+	keyEpoch
+)
+
+var dictKeys = map[string]dictKey{"loss": keyLoss, "grad_norm": keyGrad, "learning_rate": keyLR, "epoch": keyEpoch}
+
+// maxDictParts bounds the values of a form.
+const maxDictParts = 32
+
+func (f *dictForm) reset() { f.parts, f.plain, f.whole = f.parts[:0], true, false }
+
+// value adds a value, which stands behind the text before; its key is the n bytes
+// at offset at of that.
+func (f *dictForm) value(before []byte, at, n int, plain bool) {
+	if !plain || !f.plain || len(f.parts) == maxDictParts {
+		f.plain = false
+		return
+	}
+	if n := len(f.parts); n < cap(f.parts) {
+		f.parts = f.parts[:n+1] // with the memory of a part before
+	} else {
+		f.parts = append(f.parts, dictPart{})
+	}
+	p := &f.parts[len(f.parts)-1]
+	p.before = append(p.before[:0], before...)
+	p.key, p.keyAt = p.before[at:at+n], at-len(before)
+	p.known = dictKeys[string(p.key)]
+}
+
+// end notes that the dict ends with last.
+func (f *dictForm) end(last []byte) { f.last, f.whole = append(f.last[:0], last...), f.plain }
+
+// read reads the dict that begins at b[open] into d as parseDict does and returns
+// the offset behind it, or -1 where it has another form or no plain values.
+func (f *dictForm) read(b []byte, open int, d *dictLine) int {
+	if !f.whole {
+		return -1
+	}
+	i := open
+	for k := range f.parts {
+		p := &f.parts[k]
+		if !bytes.HasPrefix(b[i:], p.before) {
+			return -1
+		}
+		i += len(p.before)
+		if p.known == keyEpoch {
+			to := i
+			for to < len(b) && (b[to]-'0' <= 9 || b[to] == '.') {
+				to++
+			}
+			if to == i {
+				return -1
+			}
+			d.has |= hasEpoch
+			i = to
+			continue
+		}
+		v, to := parseValue(b, i)
+		if to == i {
+			return -1
+		}
+		switch x := (printedValue{v, i, to}); p.known {
+		case keyLoss:
+			d.loss, d.has = x, d.has|hasLoss
+		case keyGrad:
+			d.grad, d.has = x, d.has|hasGrad
+		case keyLR:
+			d.lr, d.has = x, d.has|hasLR
+		default:
+			d.take(p.key, i+p.keyAt, x, b)
+		}
+		i = to
+	}
+	if !bytes.HasPrefix(b[i:], f.last) {
+		return -1
+	}
+	return i + len(f.last)
 }
 
 // skipWrapper steps over tensor(, array( and the like.

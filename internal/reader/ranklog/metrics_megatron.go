@@ -69,73 +69,122 @@ func (m *metrics) iteration(raw []byte) bool {
 	return true
 }
 
+// A megatronField is the text before one value of a line, from the bar to the
+// colon, and what the value is. The lines of a run have the same fields in the
+// same order, so each field is first compared with that of the line before.
+type megatronField struct {
+	text []byte
+	use  megatronUse
+	slot metricSlot // of a value
+}
+
+type megatronUse uint8
+
+const (
+	useNothing megatronUse = iota
+	useValue
+	useMillis // a step time
+	useSkipped
+)
+
+// maxMegatronFields bounds the fields that are remembered.
+const maxMegatronFields = 64
+
 // megatronFields adds the fields of a line from offset i on. skipped is -1 and
 // grad 0 where the line has none; loss says that it has a loss field.
 func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, grad float64) {
 	skipped = -1
-	for i < len(raw) {
-		n := bytes.IndexByte(raw[i:], '|')
-		if n < 0 {
-			n = len(raw) - i
+	for k := 0; i < len(raw); {
+		if k == len(m.fields) {
+			m.fields = append(m.fields, megatronField{})
 		}
-		field := raw[i : i+n]
-		from := i
-		i += n + 1
-		colon := bytes.LastIndexByte(field, ':')
-		if colon < 2 {
-			continue
+		f := &m.fields[k]
+		if f.text == nil || !bytes.HasPrefix(raw[i:], f.text) {
+			n := bytes.IndexByte(raw[i:], '|')
+			if n < 0 {
+				n = len(raw) - i
+			}
+			colon := bytes.LastIndexByte(raw[i:i+n], ':')
+			if colon < 2 {
+				i += n + 1
+				continue
+			}
+			f.text = append(f.text[:0], raw[i:i+colon+1]...)
+			f.use, f.slot = m.megatronKey(bytes.TrimLeft(raw[i:i+colon], " "))
 		}
-		k := 0
-		for k < colon && field[k] == ' ' {
+		if k < maxMegatronFields {
 			k++
 		}
-		key := field[k:colon]
-		at := skipSpaces(raw, from+colon+1)
-		var s metricSlot
-		switch string(key) {
-		case "consumed samples", "global batch size", "throughput per GPU (TFLOP/s/GPU)", "number of nan iterations", "consumed tokens", "num zeros", "params norm":
-			continue
-		case "lm loss", "loss", "lm-loss":
-			s = metricSlot{id: idLoss, src: srcMegatron, trust: evidence.Omitted}
-			loss = true
-		case "grad norm":
-			s = metricSlot{id: idGradNorm, src: srcMegatron, trust: evidence.Raw}
-		case "learning rate":
-			s = metricSlot{id: idLR, src: srcMegatron, trust: evidence.Raw}
-		case "loss scale":
-			s = metricSlot{id: idLossScale, src: srcMegatron, trust: evidence.Raw}
-		case "number of skipped iterations":
+		at := i + len(f.text)
+		i = at
+		if f.use != useNothing {
+			at = skipSpaces(raw, at)
+		}
+		switch f.use {
+		case useSkipped:
 			skipped, _ = parseInteger(raw, at)
-			continue
-		case "elapsed time per iteration (ms)":
+		case useMillis:
 			if v, to := parseNumber(raw, at); to > at {
-				m.add(metricSlot{id: idStepTime, src: srcMegatron, trust: evidence.Raw}, v/1e3, at, to)
+				m.add(f.slot, v/1e3, at, to)
+				i = to
 			}
-			continue
-		case "actual seqlen":
-			s = metricSlot{id: idSeqLen, src: srcMegatron, trust: evidence.Raw}
-		default:
-			m.f.key = append(m.f.key[:0], key...)
-			lowerASCII(m.f.key)
-			if !lossLike(m.f.key) {
-				continue
+		case useValue:
+			v, to := parseValue(raw, at)
+			loss = loss || f.slot.id == idLoss
+			if to == at {
+				break
 			}
-			id, ok := m.other(m.f.key)
-			if !ok {
-				continue
+			if f.slot.id == idGradNorm {
+				grad = v
 			}
-			s = metricSlot{id: id, src: srcMegatron, trust: evidence.Omitted}
+			m.add(f.slot, v, at, to)
+			i = to
 		}
-		v, to := parseValue(raw, at)
-		if to == at {
-			continue
+		if i+1 < len(raw) && raw[i+1] == '|' {
+			i += 2
+		} else if n := bytes.IndexByte(raw[i:], '|'); n >= 0 {
+			i += n + 1
+		} else {
+			break
 		}
-		if s.id == idGradNorm {
-			grad = v
-		}
-		m.add(s, v, at, to)
 	}
 	return skipped, loss, grad
+}
+
+// megatronKey says what the value of a key is.
+func (m *metrics) megatronKey(key []byte) (megatronUse, metricSlot) {
+	s := metricSlot{src: srcMegatron, trust: evidence.Raw}
+	switch string(key) {
+	case "consumed samples", "global batch size", "throughput per GPU (TFLOP/s/GPU)", "number of nan iterations", "consumed tokens", "num zeros", "params norm":
+		return useNothing, s
+	case "lm loss", "loss", "lm-loss":
+		s.id, s.trust = idLoss, evidence.Omitted
+	case "grad norm":
+		s.id = idGradNorm
+	case "learning rate":
+		s.id = idLR
+	case "loss scale":
+		s.id = idLossScale
+	case "number of skipped iterations":
+		return useSkipped, s
+	case "elapsed time per iteration (ms)":
+		s.id = idStepTime
+		return useMillis, s
+	case "actual seqlen":
+		s.id = idSeqLen
+	default:
+		m.f.key = append(m.f.key[:0], key...)
+		lowerASCII(m.f.key)
+		if !lossLike(m.f.key) {
+			return useNothing, s
+		}
+		id, ok := m.other(m.f.key)
+		if !ok {
+			return useNothing, s
+		}
+		s.id, s.trust = id, evidence.Omitted
+	}
+	return useValue, s
 }
 
 // omitted applies MEGATRON_LOSS_OMITTED: lines before had a loss and this one

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/inquest-dev/inquest/internal/artifact"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+)
+
+// Bounds of the tables that are looked for inside a job log: people print
+// nvidia-smi, df or ps into it, or paste a whole terminal.
+const (
+	embeddedMost  = 8        // tables per artifact
+	embeddedLines = 100      // lines read from each
+	embeddedReach = 32 << 20 // how far into a log that cannot be sought in
+)
+
+// embedded reads the tables that a log announces (events of kind embedded_table)
+// with the reader of such tables, and returns their events in the log's own
+// lines, offsets and launches.
+func embedded(ctx context.Context, f *artifact.File, tables reader.Reader, events []evidence.Event) []evidence.Event {
+	var out []evidence.Event
+	n, end := 0, int64(-1)
+	for i := range events {
+		e := &events[i]
+		if e.Kind != evidence.Embedded || e.Span.Line <= end {
+			continue // inside the table before
+		}
+		if n++; n > embeddedMost {
+			break
+		}
+		end = e.Span.Line + embeddedLines
+		start := e.Span.Offset - int64(max(e.Span.Column-1, 0))
+		text := linesAt(f, start, embeddedLines)
+		if len(text) == 0 {
+			continue
+		}
+		c := reader.NewCollector()
+		in := reader.Input{Artifact: f.Artifact, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
+		if tables.Read(ctx, in, c) != nil {
+			continue
+		}
+		last := int64(0)
+		for _, x := range c.Events {
+			last = max(last, x.Span.Line)
+			x.Span.Line += e.Span.Line - 1
+			x.Span.Offset += start
+			x.Who.Launch = e.Who.Launch
+			if x.Who.Host == "" {
+				x.Who.Host = e.Who.Host
+			}
+			out = append(out, x)
+		}
+		end = e.Span.Line + last
+	}
+	return out
+}
+
+// linesAt returns up to n lines of f from the offset of a line's start.
+func linesAt(f *artifact.File, offset int64, n int) []byte {
+	var r io.Reader
+	switch {
+	case f.At != nil:
+		at, closer, err := f.At()
+		if err != nil {
+			return nil
+		}
+		defer closer.Close()
+		r = io.NewSectionReader(at, offset, 64<<10)
+	case offset > embeddedReach:
+		return nil
+	default:
+		rc, err := f.Open()
+		if err != nil {
+			return nil
+		}
+		defer rc.Close()
+		if _, err := io.CopyN(io.Discard, rc, offset); err != nil {
+			return nil
+		}
+		r = io.LimitReader(rc, 64<<10)
+	}
+	var out []byte
+	b := bufio.NewReader(r)
+	for range n {
+		line, err := b.ReadSlice('\n')
+		out = append(out, line...)
+		if err != nil {
+			break
+		}
+	}
+	return out
+}
