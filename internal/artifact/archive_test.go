@@ -503,6 +503,32 @@ func TestUTF16(t *testing.T) {
 	}
 }
 
+func TestHoles(t *testing.T) {
+	text := strings.Repeat("log line\n", 1000)
+	for name, c := range map[string]struct {
+		in   string
+		text bool
+	}{
+		"rotated": {strings.Repeat("\x00", 3<<20) + text, true},
+		"lost":    {text[:1800] + strings.Repeat("\x00", 512) + text[1800:], true},
+		"cut":     {text[:headLen-20] + strings.Repeat("\x00", 4096) + text, true},
+		"numbers": {strings.Repeat("a field\x00\x01\x00\x00", 1000), false},
+		"zeros":   {strings.Repeat("\x00", 3<<20), false},
+	} {
+		dir := tree(t, map[string]string{"x.log": c.in})
+		r := walk(t, Options{}, dir)
+		if c.text != (len(r.Files) == 1 && r.Files[0].Kind == "ranklog") {
+			t.Errorf("%s: %s", name, show(r, dir))
+			continue
+		}
+		if c.text {
+			if got, err := read(t, r.Files[0]); err != nil || got != c.in {
+				t.Errorf("%s: %d bytes, %v", name, len(got), err)
+			}
+		}
+	}
+}
+
 // FuzzArchive opens arbitrary bytes and reads what comes out: no panic, no
 // unbounded memory, and what was read once reads the same again.
 func FuzzArchive(f *testing.F) {

@@ -1,11 +1,13 @@
 package artifact
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -109,7 +111,15 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 			}
 		}
 	}
-	// 4. Keep or count.
+	// 4. Zeros where a file system or a log rotation lost text are a hole in it.
+	if confidence == 0 && note == "" {
+		if rest := l.afterHole(it, c, head); rest != nil {
+			if kind, confidence = l.claim(it, c.size, rest); kind != "" {
+				head, note = rest, "holes of zero bytes"
+			}
+		}
+	}
+	// 5. Keep or count.
 	text := isText(head)
 	if len(head) == 0 {
 		l.empty(it)
@@ -133,6 +143,41 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 	}
 	file.Head = append([]byte(nil), head...)
 	l.files = append(l.files, file)
+}
+
+// maxHole bounds the zeros that are read over at the start of a file.
+const maxHole = 256 << 20
+
+// afterHole returns what head says without its holes, nil where it has none. Of a
+// file that starts with nothing but a hole it reads on to what follows: a log that
+// was truncated while its writer held it open goes on where it was.
+func (l *looker) afterHole(it item, c content, head []byte) []byte {
+	rest := withoutHoles(head)
+	if len(rest) == len(head) {
+		return nil
+	}
+	if len(rest) > 0 {
+		return rest
+	}
+	if !it.named && !logName.MatchString(path.Base(it.place)) {
+		return nil
+	}
+	rc, err := c.open()
+	if err != nil {
+		return nil
+	}
+	defer rc.Close()
+	buf := make([]byte, 1<<20)
+	for read := 0; read < maxHole; {
+		n, err := io.ReadFull(rc, buf)
+		if rest := bytes.TrimLeft(buf[:n], "\x00"); len(rest) > 0 {
+			return rest[:min(len(rest), headLen)]
+		}
+		if read += n; err != nil {
+			return nil
+		}
+	}
+	return nil
 }
 
 // statSize returns the size of a file that is not opened, 0 if it is gone.

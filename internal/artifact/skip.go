@@ -185,6 +185,36 @@ func isText(head []byte) bool {
 	return control*20 <= len(head) && high*3 <= len(head)
 }
 
+// hole is how many zero bytes in a row are a hole in a text and not a part of
+// some binary format's numbers.
+const hole = 64
+
+// withoutHoles returns head without its runs of at least hole zero bytes and
+// without one that head's end cuts. It may be head itself.
+func withoutHoles(head []byte) []byte {
+	var out []byte
+	kept := 0 // head[:kept] is dealt with
+	for i := 0; i < len(head); {
+		if head[i] != 0 {
+			i++
+			continue
+		}
+		end := i
+		for end < len(head) && head[end] == 0 {
+			end++
+		}
+		if end-i >= hole || end == len(head) {
+			out = append(out, head[kept:i]...)
+			kept = end
+		}
+		i = end
+	}
+	if kept == 0 {
+		return head
+	}
+	return append(out, head[kept:]...)
+}
+
 // trimRune drops a rune that the end of the head cut.
 func trimRune(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -283,6 +284,10 @@ func (w *words) nothingWords() []string {
 	}
 	s := "no failure found, and no end of the run either"
 	switch inc.Outcome {
+	case incident.Unclear:
+		if !anyRead(inc) {
+			s = "nothing of the run could be read"
+		}
 	case incident.FinishedRun:
 		s = "no failure: the run finished"
 		if n := len(inc.Attempts); n > 1 {
@@ -318,6 +323,11 @@ func (w *words) failedBefore() []string {
 
 // number prints a value with up to five significant digits.
 func number(f float64) string { return strconv.FormatFloat(f, 'g', 5, 64) }
+
+// anyRead reports whether any artifact was read at all.
+func anyRead(inc *incident.Incident) bool {
+	return slices.ContainsFunc(inc.Artifacts, func(a incident.Artifact) bool { return a.Fate == "read" || a.Fate == "partly read" })
+}
 
 func unread(inc *incident.Incident) string {
 	n := 0
@@ -526,6 +536,9 @@ func (w *words) readWords() string {
 		name := a.Path
 		if e, ok := w.short[a.Path]; ok {
 			name = e
+		}
+		if a.Fate == "not recognised" && a.Note != "" { // the other fates have a line of their own
+			name += ": " + a.Note
 		}
 		fates[a.Fate] = append(fates[a.Fate], name)
 	}

@@ -511,7 +511,7 @@ func (s *session) finish(stats scan.Stats) {
 		s.sink.Damage(s.damage.span, fmt.Errorf("invalid UTF-8 in %d of %d lines looked at", s.damage.badUTF8, s.damage.lines))
 	}
 	if stats.LongLines > 0 {
-		s.sink.Damage(evidence.Span{Artifact: s.art.Path, Kind: "text", Length: stats.Bytes}, fmt.Errorf("%d lines over %d KiB: read only around what was found in them", stats.LongLines, scan.MaxLine>>10))
+		s.sink.Damage(evidence.Span{Artifact: s.art.Path, Kind: "text", Length: stats.Bytes}, fmt.Errorf("lines over %d KiB, read only around what was found in them: %d", scan.MaxLine>>10, stats.LongLines))
 	}
 	if stats.Bytes > 0 && !stats.EndsInNewline {
 		s.sink.Damage(evidence.Span{Artifact: s.art.Path, Kind: "text", Line: stats.Lines, Offset: stats.Bytes, Length: 0}, errCut)
