@@ -102,12 +102,15 @@ func (s *Series) LastFinite() Point {
 	return s.lastFinite
 }
 
-// Add appends the next point in the order of the artifact. It takes about 10 ns:
-// a log of a gigabyte has millions of points.
-func (s *Series) Add(p Point) {
+// Add appends the next point in the order of the artifact.
+func (s *Series) Add(p Point) { s.Append(&p) }
+
+// Append is Add for a reader with millions of points: it sets the Ordinal of p
+// and keeps copies only.
+func (s *Series) Append(p *Point) {
 	p.Ordinal = s.Count
 	if s.Count == 0 {
-		s.First = p
+		s.First = *p
 	} else if p.Step != None && s.Last.Step != None {
 		if d := p.Step - s.Last.Step; d > s.Stride {
 			s.Stride = d
@@ -120,10 +123,10 @@ func (s *Series) Add(p Point) {
 		}
 		s.BadRun = 0
 		if !s.HasFinite || p.Value < s.Min.Value {
-			s.Min = p
+			s.Min = *p
 		}
 		if !s.HasFinite || p.Value > s.Max.Value {
-			s.Max = p
+			s.Max = *p
 		}
 		s.HasFinite = true
 		if p.Value == 0 {
@@ -134,7 +137,7 @@ func (s *Series) Add(p Point) {
 			s.lastFinite = s.Last
 		}
 		if s.Bad == 0 {
-			s.FirstBad = p
+			s.FirstBad = *p
 			s.LastBeforeBad, s.HasBefore = s.lastFinite, s.HasFinite
 		}
 		s.Bad++
@@ -148,14 +151,14 @@ func (s *Series) Add(p Point) {
 			s.sample = append(s.sample, s.gapMax)
 		}
 		s.gapSet = false
-		s.sample = append(s.sample, p)
+		s.sample = append(s.sample, *p)
 		if len(s.sample) >= s.most {
 			s.thin()
 		}
 	} else if finite && (!s.gapSet || p.Value > s.gapMax.Value) {
-		s.gapMax, s.gapSet = p, true
+		s.gapMax, s.gapSet = *p, true
 	}
-	s.Last = p
+	s.Last = *p
 	s.Count++
 }
 

@@ -52,12 +52,13 @@ func rarest(text string, m mesh) int {
 	return best
 }
 
-// weight is how often gram occurs by the tables, in units of 2^-56. A piece of
-// logWords counts as one in 512 positions, one of stepWords as one in 128.
+// weight is how often gram occurs by the tables, in units of 2^-56. Each time that
+// logWords has it counts as once in 512 positions, each time that stepWords has it
+// as once in 128.
 func weight(gram string) uint64 {
 	if len(gram) >= 3 {
 		if often := common()[packFold(gram)]; often > 0 {
-			return 1 << (56 - often)
+			return often
 		}
 	}
 	a := classOf[gram[0]]
@@ -70,19 +71,19 @@ func weight(gram string) uint64 {
 	return 1 << max(56-halfBits/2, 0)
 }
 
-// common holds the pieces of three to five bytes of logWords and stepWords,
-// packed, with -log2 of how often they stand at a position.
-var common = sync.OnceValue(func() map[uint64]uint8 {
-	grams := make(map[uint64]uint8, 2*(len(logWords)+len(stepWords)))
-	add := func(words string, often uint8) {
+// common holds the weights of the pieces of three to five bytes of logWords and
+// stepWords, packed.
+var common = sync.OnceValue(func() map[uint64]uint64 {
+	grams := make(map[uint64]uint64, 2*(len(logWords)+len(stepWords)))
+	add := func(words string, often uint64) {
 		for i := range len(words) - 5 {
 			for n := 3; n <= 5; n++ {
-				grams[packFold(words[i:i+n])] = often
+				grams[packFold(words[i:i+n])] += often
 			}
 		}
 	}
-	add(logWords, 9)
-	add(stepWords, 7)
+	add(logWords, 1<<(56-9))
+	add(stepWords, 1<<(56-7))
 	return grams
 })
 
@@ -96,7 +97,7 @@ func packFold(gram string) (x uint64) {
 
 // stepWords stand on the lines that trainers print for every step, which are most
 // of many logs.
-const stepWords = ` 'loss': 'grad_norm': 'learning_rate': 'epoch': iteration consumed samples: elapsed time per iteration (ms): throughput per GPU` +
+const stepWords = ` {'loss': 'grad_norm': 'learning_rate': 'epoch': iteration consumed samples: elapsed time per iteration (ms): throughput per GPU` +
 	` learning rate: global batch size: lm loss: loss scale: grad norm: number of skipped iterations: nan iterations: , loss= it/s, loss:     `
 
 // logWords stand on so many lines of training logs that what they are made of

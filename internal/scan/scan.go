@@ -6,7 +6,7 @@
 // rarest window, so only every fourth position is hashed and looked up in a
 // bitmap that stays in the first-level cache, and only where a bit is set is a
 // literal compared; hundreds of long literals cost little more than a few.
-// Shorter ones are found by a teddy for each eighty of them where the
+// Shorter ones are found by a teddy for each hundred of them where the
 // processor has AVX2, and else by a denser sieve, which costs more than that of
 // all the long ones. Both have kernels for AVX2 and, two to four times as quick,
 // for AVX-512. So choose literals of eight bytes or more where there is a choice,

@@ -61,7 +61,7 @@ func windowHash(window uint32) uint8 { return uint8((window | 0x20202020) * 0x9E
 
 const (
 	teddyWindow = 4
-	teddyAtoms  = 80 // more make too many false alarms
+	teddyAtoms  = 96 // more make too many false alarms
 	maxTeddies  = 2  // more cost as much as a sieve
 )
 
@@ -208,6 +208,15 @@ func (t *teddy) scan(p *pass, i, limit int) int {
 				}
 				i += 64
 			}
+		}
+		if n := limit - i; n > 0 && n < 64 {
+			var end [64 + teddyWindow]byte // zeros behind the text
+			copy(end[:], buf[i:])
+			teddyList(&end[0], 1, t.wide, &p.sets)
+			for set := p.sets[0] & (1<<n - 1); set != 0; set &= set - 1 {
+				t.verify(p, i+bits.TrailingZeros64(set))
+			}
+			return limit
 		}
 	}
 	for t.use == avx2 && i+32 <= limit {

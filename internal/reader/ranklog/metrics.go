@@ -21,6 +21,7 @@ const (
 	shapeHeader                           // Ultralytics column names
 	shapeTuple                            // name_train_20, 1.5, [1.5, 0.2]
 	shapeStack                            // the log names DeepSpeed
+	shapeTimer                            // DeepSpeed's throughput timer, else shapeFields
 	shapeLoss     metricShape = 0         // shapeDict behind a quote, else shapeFields
 )
 
@@ -42,9 +43,11 @@ var metricLiterals = [...]struct {
 	{"loss:", true, shapeFields}, {"loss=", true, shapeFields}, {"loss ", true, shapeFields}, {"loss\":", true, shapeFields},
 	{"loss_step=", false, shapeFields}, {"loss/train/total", false, shapeFields}, {"loss[", true, shapeFields},
 	{"{'loss_", false, shapeFields}, {"{'loss/", false, shapeFields}, {"lm loss value", false, shapeFields}, {" : Cost ", false, shapeFields}, {"xent: ", false, shapeFields},
-	{"grad_norm", false, shapeFields}, {"{'grad_norm", false, shapeFields}, {"grad norm", false, shapeFields}, {"gnorm", true, shapeFields},
-	{"skipped=", false, shapeFields}, {"_train_", false, shapeTuple},
-	{"[batch=", false, shapeFields}, {"MemAllocated=", false, shapeFields}, {" Max_MA ", false, shapeFields}, {"memory (MB) |", false, shapeFields},
+	// Not behind the loss of a dict, where "grad_norm': " stands on most lines.
+	{"grad_norm:", false, shapeFields}, {"grad_norm=", false, shapeFields}, {"grad_norm ", false, shapeFields}, {"grad_norm\"", false, shapeFields}, {"{'grad_", false, shapeFields},
+	{"grad norm", false, shapeFields}, {"gnorm", true, shapeFields},
+	{"kipped=", false, shapeFields}, {"_train_", false, shapeTuple},
+	{"[batch=", false, shapeFields}, {"MemAllocated=", false, shapeTimer}, {" Max_MA ", false, shapeFields}, {"memory (MB) |", false, shapeFields},
 	{"current alloc=", false, shapeFields}, {"memory allocated", true, shapeFields}, {"memory reserved", true, shapeFields}, {"allocated ", false, shapeFields},
 	{"memory: ", false, shapeFields}, {"alloc=", false, shapeFields}, {"gpu_mem:", false, shapeFields}, {"gpu_mem=", false, shapeFields}, {"gpu_mem ", false, shapeFields}, {"gpu_mem_", false, shapeFields}, {"gpu_memory", false, shapeFields}, {"GPU_mem ", false, shapeHeader},
 	{"Free GPU", true, shapeFields}, {"device free", false, shapeFields}, {"peak reserved", false, shapeFields}, {"peak alloc", false, shapeFields},
@@ -57,7 +60,6 @@ var metricLiterals = [...]struct {
 var metricExcept = map[string]*scan.Except{
 	"loss=":     {Behind: []string{"it/s, ", "s/it, "}},
 	"loss ":     {Before: []string{"scale:"}}, // Megatron, beside its loss
-	"grad_norm": {Before: []string{"': "}},    // Hugging Face, beside its loss
 	"grad norm": {Behind: []string{" | "}},    // Megatron
 }
 
@@ -136,7 +138,8 @@ type metrics struct {
 	// A long line comes in windows that may overlap: what of it was read.
 	doneLine, done int64
 	best           badCandidate
-	again          bool // the main step counter restarted
+	point          evidence.Point // scratch of add
+	again          bool           // the main step counter restarted
 
 	names    map[string]uint16 // series that are not canonical
 	tracks   map[uint64]*metricTrack
@@ -193,7 +196,7 @@ func newMetrics(s reader.Sink, artifact string) *metrics {
 // its beginning; the values of such a line already count for launch+1.
 func (m *metrics) line(raw []byte, l *scan.Line, hits []scan.Hit, id func() (evidence.Who, evidence.Stamp), launch int) (step int64, restarted bool) {
 	var shapes metricShape
-	dictAt := -1
+	dictAt, timerAt := -1, -1
 	for _, h := range hits {
 		if int(h.Atom) >= len(metricLiterals) {
 			continue
@@ -207,6 +210,9 @@ func (m *metrics) line(raw []byte, l *scan.Line, hits []scan.Hit, id func() (evi
 		}
 		if s&shapeDict != 0 && dictAt < 0 {
 			dictAt = h.Off
+		}
+		if s == shapeTimer && timerAt < 0 {
+			timerAt = h.Off
 		}
 		shapes |= s
 	}
@@ -231,7 +237,8 @@ func (m *metrics) line(raw []byte, l *scan.Line, hits []scan.Hit, id func() (evi
 	case shapes&shapeMegatron != 0 && m.iteration(raw):
 	case shapes&shapeDict != 0 && m.dict(raw, dictAt):
 	case shapes&shapeTuple != 0 && m.tuple(raw):
-	case shapes&(shapeFields|shapeDict|shapeMegatron) != 0:
+	case shapes == shapeTimer && m.timer(raw, timerAt):
+	case shapes&(shapeFields|shapeDict|shapeMegatron|shapeTimer) != 0:
 		m.frames(raw)
 	}
 	if m.again {

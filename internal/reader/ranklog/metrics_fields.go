@@ -722,6 +722,48 @@ func (m *metrics) hostReport() {
 		Attrs: evidence.Attrs{"what": evidence.TextOf("log line"), "used": evidence.SizeOf(int64(x.v), int64(x.v)), "limit": evidence.SizeOf(int64(f.limit), int64(f.limit))}})
 }
 
+// timer reads the line of DeepSpeed's throughput timer (deepspeed/utils/timer.py),
+// whose "MemAllocated=" stands at offset at:
+//
+//	epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=97.0, CurrSamplesPerSec=11.6, MemAllocated=33.45GB, MaxMemAllocated=60.57GB
+//
+// It does what pairs does for it, and returns false, having done nothing, for
+// other lines.
+func (m *metrics) timer(raw []byte, at int) bool {
+	const mem, most = "MemAllocated=", ", MaxMemAllocated="
+	var value [5]int // offsets of the values before at, the last first
+	i := at
+	for k, key := range [...]string{", CurrSamplesPerSec", ", RunningAvgSamplesPerSec", "/global_step", "/micro_step", "epoch"} {
+		eq := bytes.LastIndexByte(raw[:i], '=')
+		if eq < 0 || !bytes.HasSuffix(raw[:eq], []byte(key)) {
+			return false
+		}
+		value[k] = eq + 1
+		i = eq - len(key)
+	}
+	step, end := parseInteger(raw, value[2])
+	epoch, to := parseInteger(raw, value[4])
+	if end == value[2] || raw[end] != ',' || to == value[4] || raw[to] != '/' || i > 0 && isLetter(raw[i-1]) || refuseLine(raw) || bytes.IndexByte(raw, '\r') >= 0 || bytes.IndexByte(raw, '\b') >= 0 {
+		return false
+	}
+	now, nowTo := parseNumber(raw, at+len(mem))
+	unit, end := parseUnit(raw, nowTo)
+	if nowTo == at+len(mem) || string(unit) != "GB" || !bytes.HasPrefix(raw[end:], []byte(most)) {
+		return false
+	}
+	from := end + len(most)
+	peak, peakTo := parseNumber(raw, from)
+	if unit, end = parseUnit(raw, peakTo); peakTo == from || string(unit) != "GB" || end < len(raw) && raw[end] > ' ' {
+		return false
+	}
+	m.epochSeen = true
+	m.epochZero = m.epochZero || epoch == 0
+	m.step = step
+	m.add(metricSlot{id: idAllocated, src: srcDeepSpeed, trust: evidence.Raw}, now*(1<<30), at+len(mem), nowTo)
+	m.add(metricSlot{id: idAllocated, src: srcDeepSpeed, peak: true, trust: evidence.Raw}, peak*(1<<30), from, peakTo)
+	return true
+}
+
 // tuple reads absl-style result lines: 1_train_20, nan, [nan, nan].
 func (m *metrics) tuple(raw []byte) bool {
 	const mark = "_train_"

@@ -25,6 +25,10 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 	digits, scale := 0, 0
 	commas := false
 	first := i
+	if i+8 <= len(b) {
+		n, w := leadingDigits(binary.LittleEndian.Uint64(b[i:]))
+		mant, digits, i = w, n, i+n
+	}
 	for i < len(b) {
 		if c := b[i] - '0'; c <= 9 {
 			mant = mant*10 + uint64(c)
@@ -41,12 +45,12 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 	}
 	if i < len(b) && b[i] == '.' {
 		j := i + 1
-		for ; j+8 <= len(b); j += 8 {
-			n, ok := eightDigits(binary.LittleEndian.Uint64(b[j:]))
-			if !ok {
+		for j+8 <= len(b) {
+			n, w := leadingDigits(binary.LittleEndian.Uint64(b[j:]))
+			mant = mant*intPow10[n] + w
+			if j += n; n < 8 {
 				break
 			}
-			mant = mant*1e8 + n
 		}
 		for j < len(b) {
 			c := b[j] - '0'
@@ -106,19 +110,20 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 	return parseSlowNumber(b, start, i, commas)
 }
 
-// eightDigits returns the number that the eight bytes of x, the first lowest,
-// spell, if all are digits. Pairs, fours and eights are put together by one
-// multiplication each.
-func eightDigits(x uint64) (n uint64, ok bool) {
-	const high, zeros = 0xf0f0f0f0f0f0f0f0, 0x3030303030303030
-	if x&high != zeros || (x+0x0606060606060606)&high != zeros {
-		return 0, false
-	}
-	x -= zeros
-	x = (x * 10) + (x >> 8) // pairs, in the even bytes
+// leadingDigits returns how many of the eight bytes of x, the first lowest, are
+// digits before one that is none, and the number that they spell.
+func leadingDigits(x uint64) (n int, v uint64) {
+	x ^= 0x3030303030303030
+	none := (x + 0x7676767676767676 | x) & 0x8080808080808080 // exact up to the first
+	n = bits.TrailingZeros64(none) / 8
+	x <<= 64 - 8*n // zeros before them
+	// Pairs, fours and eights are put together by one multiplication each.
+	x = x*10 + x>>8 // pairs, in the even bytes
 	const mask = 0x000000ff000000ff
-	return ((x&mask)*(100+1000000<<32) + (x>>16&mask)*(1+10000<<32)) >> 32, true
+	return n, ((x&mask)*(100+1000000<<32) + (x>>16&mask)*(1+10000<<32)) >> 32
 }
+
+var intPow10 = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
 // pow5 holds the powers of five that fit.
 var pow5 = func() (p [28]uint64) {
@@ -244,6 +249,10 @@ func parseValue(b []byte, i int) (v float64, end int) {
 // that there are none or more than fit.
 func parseInteger(b []byte, i int) (n int64, end int) {
 	start := i
+	if i+8 <= len(b) {
+		k, w := leadingDigits(binary.LittleEndian.Uint64(b[i:]))
+		n, i = int64(w), i+k
+	}
 	for i < len(b) {
 		c := b[i] - '0'
 		if c <= 9 {

@@ -249,7 +249,8 @@ func (m *metrics) add(s metricSlot, v float64, from, to int) *metricTrack {
 	if t == nil {
 		return nil
 	}
-	p := evidence.Point{Step: m.step, Value: v, Line: m.l.Number, Offset: m.at(m.frame), Length: int32(min(m.frameTo-m.frame, math.MaxInt32))}
+	p := &m.point
+	p.Step, p.Value, p.Line, p.Offset, p.Length, p.Stamp = m.step, v, m.l.Number, m.at(m.frame), int32(min(m.frameTo-m.frame, math.MaxInt32)), nil
 	if notFinite(v) {
 		p.Stamp = m.time()
 		fresh := t.events == 0 && t.series.Bad == 0 || t.finite >= quietPoints
@@ -265,7 +266,7 @@ func (m *metrics) add(s metricSlot, v float64, from, to int) *metricTrack {
 			p.Stamp = m.time()
 		}
 	}
-	t.series.Add(p)
+	t.series.Append(p)
 	return t
 }
 
