@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"sort"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -243,6 +244,9 @@ var generic = map[string]string{"fault.host": "the failing host", "fault.rank": 
 // fill expands a command; identities that are unknown get the text's own
 // fallback, else generic words.
 func fill(text string, values map[string]evidence.Value) string {
+	if _, known := values["fault.rank"]; !known {
+		text = strings.ReplaceAll(text, "rank {fault.rank}", "{fault.rank}")
+	}
 	s, unknown := catalog.Expand(text, values)
 	if len(unknown) == 0 {
 		return s

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/detect"
@@ -144,6 +145,14 @@ func input(c *diagnose.Case, prev *detect.Previous) detect.Input {
 	return in
 }
 
+// saidAgain reports whether a wording that is not from memory tells of the same
+// kind of failure as the lead, so that the lead's own wording decides nothing alone.
+func saidAgain(c *diagnose.Case, weak map[string]bool) bool {
+	return slices.ContainsFunc(c.Attempt.Items, func(it *timeline.Item) bool {
+		return it.Kind == c.Lead.Kind && it.Line != "" && !weak[it.Line]
+	})
+}
+
 // weigh ranks the entries for every attempt that has a lead.
 func (s *Study) weigh(cat *catalog.Catalog) {
 	s.Weighed = make([][]diagnose.Hypothesis, len(s.Cases))
@@ -161,7 +170,7 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		if c.Lead.Kind == "unknown" {
 			kinds = []string{string(evidence.CollTimeout)}
 		}
-		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line]}
+		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line] && !saidAgain(c, weak)}
 		if c.Lead.Source >= 0 {
 			if a := s.Reading.Sources[c.Lead.Source].Artifact; a.Fate != "read" {
 				caps.Damaged = cmp.Or(a.Note, a.Fate)
