@@ -284,4 +284,19 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("the secret is in %q", s)
 		}
 	}
+	// Where a quote ends, half a password is one too.
+	const pass = "SuperSecretPasswordThatIsLongEnough12345"
+	line := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. "
+	for _, at := range []int{360, 380, 395, 1570, 1590, 4060} {
+		text := "step 1 loss 2.5\n" + line + strings.Repeat("x", at-len(line)) + " https://bob:" + pass + "@host\n"
+		inc, err := engine.Diagnose(context.Background(), options(t, job(t, map[string]string{"train.log": text})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range texts(t, inc) {
+			if strings.Contains(s, pass[:6]) {
+				t.Errorf("at %d: part of the password is in %q", at, s)
+			}
+		}
+	}
 }

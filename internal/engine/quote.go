@@ -30,7 +30,8 @@ var digits = regexp.MustCompile(`[0-9]+`)
 var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 
 // clean makes a piece of an artifact printable: no escapes, no control
-// characters, valid UTF-8, bounded.
+// characters, valid UTF-8, bounded. Secrets are masked first: half of one no
+// longer looks like it.
 func clean(b []byte) string {
 	s := escapes.ReplaceAllString(string(b), "")
 	s = strings.Map(func(r rune) rune {
@@ -42,7 +43,7 @@ func clean(b []byte) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
-	s = strings.TrimRight(s, " ")
+	s = redact.Text(strings.TrimRight(s, " "))
 	if len(s) > quoteLen {
 		n := quoteLen
 		for n > 0 && !utf8.RuneStart(s[n]) {

@@ -18,15 +18,19 @@ var shapes = regexp.MustCompile(`\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|
 // the value is secret.
 var assigned = regexp.MustCompile(`(?i)((?:[A-Za-z0-9]+[_-])*(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|password|passwd|access[_-]?token|auth[_-]?token|hf[_-]?token|private[_-]?key|credential)s?)(['"]?\s*[=:]\s*['"]?|\s+)([^\s'",;&)]{6,})`)
 
-// userinfo matches the password in a URL.
-var userinfo = regexp.MustCompile(`([a-z][a-z0-9+.-]*://[^/\s:@]+:)([^@\s/]+)@`)
+// userinfo matches the password in a URL, with or without a user before it.
+var userinfo = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*:)[^@\s/]+@`)
+
+// cutUserinfo matches a password whose @ was cut off with the rest of the line:
+// what follows the colon is more than the digits of a port.
+var cutUserinfo = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*:)[0-9]*[^@\s/0-9:\\\]\[…][^@\s/]*$`)
 
 // bearer matches an authorisation header.
 var bearer = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{12,}`)
 
 // hints are lower-case pieces of which one stands in every text that has
 // something to mask; most lines have none and cost one pass each.
-var hints = []string{"hf_", "sk-", "gh", "glpat-", "akia", "asia", "aiza", "xox", "eyj", "nvapi-", "key", "secret", "passw", "token", "credential", "://", "bearer", "basic "}
+var hints = []string{"hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "aiza", "xox", "eyj", "nvapi-", "key", "secret", "passw", "token", "credential", "://", "bearer", "basic"}
 
 // Text returns s with its secrets masked.
 func Text(s string) string {
@@ -43,6 +47,7 @@ func Text(s string) string {
 	}
 	s = shapes.ReplaceAllString(s, mask)
 	s = userinfo.ReplaceAllString(s, "${1}"+mask+"@")
+	s = cutUserinfo.ReplaceAllString(s, "${1}"+mask)
 	s = bearer.ReplaceAllString(s, "${1} "+mask)
 	return assigned.ReplaceAllStringFunc(s, func(m string) string {
 		g := assigned.FindStringSubmatch(m)

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,12 +19,34 @@ func TestText(t *testing.T) {
 	f("--hf-token "+strings.Repeat("x1", 8), "--hf-token [masked]")
 	f(`"password": "hunter2000"`, `"password": "[masked]"`)
 	f("postgres://ana:pa55word@db/x", "postgres://ana:[masked]@db/x")
+	f("redis://:pa55word@cache:6379", "redis://:[masked]@cache:6379")
+	f("pull from https://ana:pa55w", "pull from https://ana:[masked]")
+	for _, same := range []string{"tcp://node-1:29500", "http://[::1]:8080", "file://C:\\runs", "listening on http://0.0.0.0:6006/"} {
+		f(same, same)
+	}
+	f("cloning with github_pat_"+strings.Repeat("aB3_", 9), "cloning with [masked]")
+	f("Authorization: Basic\tabcdefghijklmnop", "Authorization: Basic [masked]")
 	f("Authorization: Bearer abcdefghijklmnop", "Authorization: Bearer [masked]")
 	f("api_key=None", "api_key=None")
 	f("The access token expired yesterday", "The access token expired yesterday")
 	f("tokens/s: 5432.100, Tokens/s/device: 5311.9", "tokens/s: 5432.100, Tokens/s/device: 5311.9")
 	f("pad_token_id: 151643, num_tokens: 61240", "pad_token_id: 151643, num_tokens: 61240")
 	f("GET AKIA"+strings.Repeat("A", 16), "GET [masked]")
+}
+
+// TestHints checks that the first look loses nothing: whatever a pattern can
+// match holds one of the hints.
+func TestHints(t *testing.T) {
+	alternatives := strings.Split(strings.TrimSuffix(strings.TrimPrefix(shapes.String(), `\b(?:`), ")"), "|")
+	if len(alternatives) < 10 {
+		t.Fatalf("%q", alternatives)
+	}
+	for _, a := range alternatives {
+		fixed := strings.ToLower(strings.Replace(a, "gh[pousr]_", "ghs_", 1))
+		if !slices.ContainsFunc(hints, func(h string) bool { return strings.HasPrefix(fixed, h) }) {
+			t.Errorf("no hint for %s", a)
+		}
+	}
 }
 
 func FuzzText(f *testing.F) {
