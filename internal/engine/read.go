@@ -147,7 +147,9 @@ func readOne(ctx context.Context, f *artifact.File, r, tables reader.Reader, n i
 	sink := reader.NewShare(n)
 	res.collected = sink
 	var sum *digest
-	in := reader.Input{Artifact: *a, Size: a.Size, Open: func() (io.ReadCloser, error) {
+	lines := *a
+	lines.Owner.Host = "" // the timeline fills it in where no line says otherwise
+	in := reader.Input{Artifact: lines, Size: a.Size, Open: func() (io.ReadCloser, error) {
 		rc, err := f.Open()
 		if err != nil {
 			return nil, err
@@ -197,7 +199,10 @@ func readOne(ctx context.Context, f *artifact.File, r, tables reader.Reader, n i
 // both speak and differ, the content of the file counts.
 func mergeOwner(o *evidence.Owner, said []evidence.Owner) {
 	for _, s := range said {
-		if s.Host != "" && o.Host == "" {
+		if s.Host != "" && o.Host != s.Host {
+			if o.Host != "" && o.Basis != "" {
+				o.Basis += "; its lines name the host"
+			}
 			o.Host = s.Host
 		}
 		if s.Job != "" && o.Job == "" {

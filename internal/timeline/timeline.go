@@ -520,7 +520,8 @@ func comparable(a, b evidence.Stamp) bool {
 
 // identify completes who each event is about.
 //
-//  1. The artifact's owner fills rank and host that the line does not state.
+//  1. The artifact's owner fills rank and host that the line does not state. A
+//     host in the lines themselves counts before one in the artifact's name.
 //  2. A pid that any line ties to a rank gives the rank to lines with the pid.
 //  3. Where every process of a host works on a device of its own (NCCL names pid
 //     and device on each line), the device is the local rank; a local rank is
@@ -549,6 +550,7 @@ func (t *Timeline) identify() {
 		}
 	}
 	hosts := map[string]bool{}
+	said := t.hostsSaid()
 	for _, it := range t.Items {
 		o := t.Sources[it.Source].Artifact.Owner
 		w := &it.Who
@@ -560,6 +562,9 @@ func (t *Timeline) identify() {
 		}
 		if w.Host == "" {
 			w.Host = o.Host
+			if h, ok := said[it.Source]; ok && o.Host != "" {
+				w.Host = h
+			}
 		}
 		if w.Host != "" {
 			hosts[w.Host] = true
@@ -636,6 +641,59 @@ func (t *Timeline) identify() {
 			}
 		}
 	}
+}
+
+// hostsSaid returns, by source, the host whose log the lines say it is. Such is
+// the one that torchrun's summary names, since each agent lists its own workers
+// only, or else the one that most of the log's events state while none states
+// another. Lines that tell of the end of a process, perhaps of one elsewhere
+// (srun, mpirun), do not count.
+func (t *Timeline) hostsSaid() map[int]string {
+	type tally struct {
+		events, stating int
+		summary, lines  map[string]bool
+	}
+	of := map[int]*tally{}
+	for _, it := range t.Items {
+		n := of[it.Source]
+		if n == nil {
+			n = &tally{summary: map[string]bool{}, lines: map[string]bool{}}
+			of[it.Source] = n
+		}
+		n.events++
+		if it.Who.Host == "" || it.Stamp.Clock == "boot" {
+			continue
+		}
+		_, agent := it.Attrs["first_observed"]
+		switch r := role(it); {
+		case it.Kind == evidence.LauncherSummary && agent:
+			n.summary[it.Who.Host] = true
+		case r == evidence.RoleExit || r == evidence.RoleStop:
+		default:
+			n.stating++
+			n.lines[it.Who.Host] = true
+		}
+	}
+	said := map[int]string{}
+	for i, n := range of {
+		from := n.summary
+		if len(from) == 0 && n.stating*2 > n.events {
+			from = n.lines
+		}
+		if len(from) == 1 {
+			for h := range from {
+				said[i] = h
+			}
+		}
+	}
+	return said
+}
+
+func role(it *Item) evidence.Role {
+	if s := evidence.SpecOf(it.Kind); s != nil {
+		return s.Role
+	}
+	return 0
 }
 
 // ownDevices maps the processes of the run's own lines to their device, if at
