@@ -84,7 +84,9 @@ func Examine(r *Reading) *Study {
 		known := detect.Run(input(c, prev))
 		if e := c.Elimination; e != nil { // a fault without words states no rank itself
 			known.Set("fault.rank", evidence.IntOf(int64(e.Rank)), e.Spans...)
+			known.Set("fault.kind", evidence.TextOf(string(c.Lead.Kind)), e.Spans...)
 		}
+		ended(c, known)
 		s.Cases = append(s.Cases, c)
 		s.Known = append(s.Known, known)
 		prev = &detect.Previous{Facts: known, Class: c.LeadClass, Nonfinite: c.LeadClass == evidence.Nonfinite, Memory: c.LeadClass == evidence.DeviceMemory}
@@ -101,6 +103,30 @@ func Examine(r *Reading) *Study {
 	detect.Across(all)
 	s.pickMain()
 	return s
+}
+
+// ended takes code and signal of the end from the process that leads, where one
+// does, and not from whichever exit stands first in the order of files.
+func ended(c *diagnose.Case, known evidence.Known) {
+	if c.Lead == nil || c.Lead.Kind != evidence.Exited && c.Lead.Kind != evidence.LauncherSummary {
+		return
+	}
+	code, coded := c.Lead.Attrs["code"]
+	signal, signalled := c.Lead.Attrs["signal"]
+	if !signalled && coded && code.I < 0 {
+		signal, signalled = evidence.IntOf(-code.I), true
+	}
+	if !coded && !signalled {
+		return
+	}
+	for name, v := range map[string]struct {
+		value evidence.Value
+		known bool
+	}{"exit.code": {code, coded}, "exit.signal": {signal, signalled}, "host.signal": {signal, signalled}} {
+		if delete(known, name); v.known {
+			known.Set(name, v.value, c.Lead.Span)
+		}
+	}
 }
 
 // pickMain chooses the attempt to speak about: the last one, unless it shows

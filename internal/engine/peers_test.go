@@ -1,0 +1,64 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// timedOut is what a rank's watchdog prints when it gives up.
+func timedOut(rank, seq int, at string) string {
+	return fmt.Sprintf("[rank%[1]d]:[E708 %[3]s ProcessGroupNCCL.cpp:616] [Rank %[1]d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=%[2]d, OpType=ALLREDUCE, NumelIn=4096, NumelOut=4096, Timeout(ms)=600000) ran for 600021 milliseconds before timing out.\n"+
+		"[rank%[1]d]:[E708 %[3]s ProcessGroupNCCL.cpp:636] [Rank %[1]d] To avoid data inconsistency, we are taking the entire process down.\n", rank, seq, at)
+}
+
+// agent is what torchrun prints when a worker of its node ended.
+func agent(host string, rank, code, pid int, at string) string {
+	signal := map[int]string{-9: "9 (SIGKILL)", -6: "6 (SIGABRT)"}[code]
+	return fmt.Sprintf("E0708 %[5]s.100000 811 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: %[3]d) local_rank: 0 (pid: %[4]d) of binary: /usr/bin/python3\n"+
+		"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"+
+		"============================================================\ntrain.py FAILED\n------------------------------------------------------------\nFailures:\n  <NO_OTHER_FAILURES>\n------------------------------------------------------------\n"+
+		"Root Cause (first observed failure):\n[0]:\n  time      : 2026-07-08_%[5]s\n  host      : %[1]s\n  rank      : %[2]d (local_rank: 0)\n  exitcode  : %[3]d (pid: %[4]d)\n  error_file: <N/A>\n  traceback : Signal %[6]s received by PID %[4]d\n"+
+		"============================================================\n", host, rank, code, pid, at, signal)
+}
+
+// TestKilledBeforePeersTimedOut says that the peers' time-outs, and the exits
+// that they end in, take nothing from the verdict on a killed process.
+func TestKilledBeforePeersTimedOut(t *testing.T) {
+	killed := agent("trn-31", 4, -9, 9310, "08:40:12")
+	waited := timedOut(0, 77, "08:50:13.208453123") + timedOut(1, 77, "08:50:13.218453123") + agent("trn-30", 0, -6, 7140, "08:50:15")
+	for name, files := range map[string]map[string]string{
+		"alone":          {"node1.log": killed},
+		"with its peers": {"node0.log": waited, "node1.log": killed},
+	} {
+		inc := diagnose(t, job(t, files))
+		f := inc.FirstFault
+		if f == nil || f.Rank == nil || *f.Rank != 4 || f.Host == nil || *f.Host != "trn-31" {
+			t.Fatalf("%s: first fault %+v", name, f)
+		}
+		h := inc.Hypotheses[0]
+		if h.Cause != "host-ram" || h.Standing != incident.Possible {
+			t.Errorf("%s: leading cause %s, %s", name, h.Cause, h.Standing)
+		}
+		for _, want := range []string{"host-ram", "cgroup-limit", "killed-unknown"} {
+			if !slices.ContainsFunc(inc.Hypotheses, func(h incident.Hypothesis) bool {
+				return h.Cause == want && h.Standing == incident.Possible
+			}) {
+				t.Errorf("%s: %s is not possible", name, want)
+			}
+		}
+		if inc.Remedy == nil || !strings.Contains(inc.Remedy.Command, "dmesg -T") || !strings.Contains(inc.Remedy.Command, "trn-31") {
+			t.Errorf("%s: remedy %+v", name, inc.Remedy)
+		}
+		for _, h := range inc.Hypotheses {
+			for _, s := range h.For {
+				if h.Cause == "undetermined" {
+					t.Errorf("%s: for undetermined: %s", name, s.Text)
+				}
+			}
+		}
+	}
+}
