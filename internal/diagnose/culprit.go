@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -83,7 +85,11 @@ func (c *Case) withoutWords() {
 	if len(effects) > 0 {
 		c.choose(effects)
 		c.Standing = incident.Undecidable
+		c.OnlyEffects = true
 		c.Basis = "only effects are in evidence; the process that caused them left no words here"
+		if c.Lead.Kind == evidence.CollTimeout {
+			c.waiting(timeouts)
+		}
 		return
 	}
 	// A handled failure that keeps coming back in a run that never finished.
@@ -149,9 +155,13 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 	if c.World > 1 && len(seen) == c.World-1 {
 		for r := 0; r < c.World; r++ {
 			// Ranks count from 0 without gaps: one below the highest exists.
-			if !seen[r] && (c.stated || slices.Contains(c.Ranks, r) || len(ranks) > 0 && r < ranks[len(ranks)-1]) {
+			if !seen[r] && (c.Stated || slices.Contains(c.Ranks, r) || len(ranks) > 0 && r < ranks[len(ranks)-1]) {
+				n := fmt.Sprint(c.World)
+				if !c.Stated {
+					n = "at least " + n
+				}
 				return &Elimination{Rank: r, Ranks: ranks, Spans: clipSpans(spans),
-					Why: fmt.Sprintf("%d of %d ranks report that they waited in a collective; rank %d does not", len(seen), c.World, r)}
+					Why: fmt.Sprintf("%d of %s ranks report that they waited in a collective; rank %d does not", len(seen), n, r)}
 			}
 		}
 	}
@@ -172,6 +182,83 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 		}
 	}
 	return nil
+}
+
+// waiting notes the ranks that timed out where all of them did so in the same
+// collective: who waits is not the one that is waited for. A rank with an earlier
+// number or another operation than its peers may be.
+func (c *Case) waiting(timeouts []*timeline.Item) {
+	type place struct {
+		group, op, size string
+		seq             int64
+	}
+	first := map[int]*timeline.Item{}
+	for _, it := range timeouts {
+		if _, ok := it.Attrs["seq"]; !ok || it.Who.Rank < 0 {
+			continue
+		}
+		if x := first[it.Who.Rank]; x == nil || it.Attrs["seq"].I < x.Attrs["seq"].I {
+			first[it.Who.Rank] = it
+		}
+	}
+	var at place
+	var ranks []int
+	for r, it := range first {
+		p := place{it.Attrs.Str("group"), it.Attrs.Str("op"), it.Attrs["numel_in"].String(), it.Attrs["seq"].I}
+		if len(ranks) > 0 && p != at {
+			return
+		}
+		at = p
+		ranks = append(ranks, r)
+	}
+	if len(ranks) == 0 {
+		return
+	}
+	sort.Ints(ranks)
+	c.Waiting = ranks
+	name := fmt.Sprintf("sequence number %d", at.seq)
+	if at.op != "" {
+		name = at.op + ", " + name
+	}
+	c.Basis = fmt.Sprintf("only effects are in evidence: rank %d waited in a collective (%s) until its time-out", ranks[0], name)
+	if len(ranks) > 1 {
+		c.Basis = fmt.Sprintf("only effects are in evidence: %s waited in the same collective (%s), which sets none of them apart", rankList(ranks), name)
+	}
+	var absent []int
+	for r := 0; c.Stated && r < c.World; r++ {
+		if first[r] == nil {
+			absent = append(absent, r)
+		}
+	}
+	switch {
+	case len(absent) > 0:
+		c.Basis += fmt.Sprintf("; %s %s no time-out here", rankList(absent), plural(len(absent), "reports", "report"))
+	case c.Stated:
+		c.Basis += "; they are all ranks of the job, so each came to it and it did not complete"
+	default:
+		c.Basis += fmt.Sprintf("; the rank that %s waited for left no words here", plural(len(ranks), "it", "they"))
+	}
+}
+
+// rankList names ranks with runs drawn together: ranks 0-3, 6.
+func rankList(n []int) string {
+	var b strings.Builder
+	b.WriteString(plural(len(n), "rank ", "ranks "))
+	for i := 0; i < len(n); {
+		j := i
+		for j+1 < len(n) && n[j+1] == n[j]+1 {
+			j++
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(n[i]))
+		if j > i {
+			b.WriteString("-" + strconv.Itoa(n[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
 }
 
 func clipSpans(s []evidence.Span) []evidence.Span {

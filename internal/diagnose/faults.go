@@ -31,6 +31,8 @@ type Case struct {
 	Rivals      []*timeline.Item
 	SameKind    bool // all rivals are of the lead's kind: which rank is open, what is not
 	Elimination *Elimination
+	Waiting     []int // ranks that wait in one collective, where nothing sets one of them apart; nil otherwise
+	OnlyEffects bool  // the lead is the first effect in evidence, not what caused it
 	Links       []Link
 
 	Memory *timeline.Item // device-memory failure to explain or order; nil if none
@@ -38,10 +40,10 @@ type Case struct {
 
 	Outcome string
 	World   int
+	Stated  bool // the log says how many ranks there are; else World is the least that its ranks need
 	Ranks   []int
 	Notes   []Note // contradictions and side findings worth stating
 
-	stated     bool          // the log says how many ranks there are
 	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
 	closed     bool          // a closing word stands after the last training line
 	recovered  map[*timeline.Item]bool
@@ -177,7 +179,7 @@ func (c *Case) members() {
 		c.World = max(c.World, r+1)
 	}
 	sort.Ints(c.Ranks)
-	c.stated = stated == c.World
+	c.Stated = stated == c.World
 }
 
 // finish notes where the run says that it is complete: by words, by a step

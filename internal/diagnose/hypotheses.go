@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -239,7 +241,7 @@ func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.
 }
 
 // generic stands in for identities that a command names and the log does not.
-var generic = map[string]string{"fault.host": "the failing host", "fault.rank": "the failing rank", "nan.step": "the failing one"}
+var generic = map[string]string{"fault.host": "the failing host", "fault.rank": "N (the failing one)", "nan.step": "the failing one"}
 
 // fill expands a command; identities that are unknown get the text's own
 // fallback, else generic words.
@@ -318,5 +320,24 @@ func Open(e *catalog.Entry, c *Case, known evidence.Known) Hypothesis {
 	spec := evidence.FactOf("order.certain")
 	h.Missing = []incident.Missing{{Fact: "which of these came first (" + c.Basis + ")", Name: spec.Name, How: fill(spec.How, values), Cost: spec.Cost, Effect: spec.Effect}}
 	h.Missing = append(h.Missing, missing(e, known, values, nil)...)
+	return h
+}
+
+// Absent adds to the open verdict that ranks are not in evidence, where those
+// that are only waited: the logs of the others come before any rerun.
+func Absent(h Hypothesis, c *Case, known evidence.Known) Hypothesis {
+	if !c.OnlyEffects || c.Lead.Kind != evidence.CollTimeout || c.Stated && len(c.Ranks) == c.World {
+		return h
+	}
+	const logs = "dist.other_fault"
+	spec := evidence.FactOf(logs)
+	m := incident.Missing{Fact: spec.Doc, Name: logs, How: spec.How, Cost: spec.Cost, Effect: spec.Effect}
+	for _, d := range h.Entry.Decides {
+		if d.Fact == logs {
+			m.Fact, m.How, m.Cost, m.Effect = cmp.Or(d.Asks, m.Fact), cmp.Or(d.How, m.How), cmp.Or(d.Cost, m.Cost), cmp.Or(d.Effect, m.Effect)
+		}
+	}
+	m.Fact, m.How = catalog.ExpandSentences(m.Fact, known.Values()), fill(m.How, known.Values())
+	h.Missing = append([]incident.Missing{m}, slices.DeleteFunc(slices.Clone(h.Missing), func(x incident.Missing) bool { return x.Name == logs })...)
 	return h
 }

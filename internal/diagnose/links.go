@@ -204,6 +204,16 @@ func (c *Case) why(b *timeline.Item) (string, string) {
 	lead := c.Lead
 	switch role(b) {
 	case evidence.RoleEffect:
+		if c.OnlyEffects {
+			switch b.Kind {
+			case evidence.CollTimeout:
+				return "waited-as-well", "it waited for another rank until its time-out, which accuses no rank that waited"
+			case evidence.PeerClosed, evidence.StoreError:
+				return "lost-as-well", "it reports, as the first one does, that another process is gone"
+			case evidence.CollTeardown:
+				return "gave-up", "a rank that gave up waiting, or lost its peers, tears its group down"
+			}
+		}
 		switch b.Kind {
 		case evidence.CollTimeout:
 			return "peer-gone-others-wait", fmt.Sprintf("rank %s stopped taking part in collectives; who waits for it times out", who(lead))

@@ -87,6 +87,7 @@ func Examine(r *Reading) *Study {
 			known.Set("fault.kind", evidence.TextOf(string(c.Lead.Kind)), e.Spans...)
 		}
 		ended(c, known)
+		waited(c, known)
 		s.Cases = append(s.Cases, c)
 		s.Known = append(s.Known, known)
 		prev = &detect.Previous{Facts: known, Class: c.LeadClass, Nonfinite: c.LeadClass == evidence.Nonfinite, Memory: c.LeadClass == evidence.DeviceMemory}
@@ -126,6 +127,19 @@ func ended(c *diagnose.Case, known evidence.Known) {
 		if delete(known, name); v.known {
 			known.Set(name, v.value, c.Lead.Span)
 		}
+	}
+}
+
+// waited takes back what a rank that waited does not show: it is not the failing
+// one, and who is missing is open where the number of ranks is.
+func waited(c *diagnose.Case, known evidence.Known) {
+	if !c.OnlyEffects || c.Lead.Kind != evidence.CollTimeout {
+		return
+	}
+	delete(known, "fault.rank")
+	delete(known, "fault.host")
+	if !c.Stated {
+		delete(known, "dist.missing_ranks")
 	}
 }
 
@@ -212,6 +226,11 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		if caps.Undecided || len(h) == 0 {
 			if e, err := cat.Entry("undetermined"); err == nil {
 				h = append([]diagnose.Hypothesis{diagnose.Open(e, c, s.Known[i])}, drop(h, "undetermined")...)
+			}
+		}
+		for n := range h {
+			if h[n].Entry.ID == "undetermined" {
+				h[n] = diagnose.Absent(h[n], c, s.Known[i])
 			}
 		}
 		s.Weighed[i] = h

@@ -389,7 +389,13 @@ func (s *Study) limits(inc *incident.Incident) {
 	}
 	c := s.Cases[s.Main]
 	if c.World > 1 && len(c.Ranks) > 0 && len(c.Ranks) < c.World && c.Lead != nil {
-		add(fmt.Sprintf("The job has %d ranks; words of %d of them are in evidence. What the others printed could change the verdict.", c.World, len(c.Ranks)))
+		least := ""
+		if !c.Stated {
+			least = "at least "
+		}
+		add(fmt.Sprintf("The job has %s%d ranks; words of %d of them are in evidence. What the others printed could change the verdict.", least, c.World, len(c.Ranks)))
+	} else if len(c.Waiting) > 0 && len(c.Waiting) == len(c.Ranks) && !c.Stated {
+		add("How many ranks the job has is not stated, and every rank in evidence waited for another one. The logs of the other ranks are missing; collect them and diagnose all together.")
 	}
 }
 

@@ -62,3 +62,42 @@ func TestKilledBeforePeersTimedOut(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyWaitersInEvidence says that ranks that waited in one collective are not
+// blamed for it, and that the logs of the others are asked for.
+func TestOnlyWaitersInEvidence(t *testing.T) {
+	inc := log(t, timedOut(0, 77, "08:50:13.208453123")+timedOut(1, 77, "08:50:13.218453123"))
+	if inc.FirstFaultStanding != "undecidable" || !strings.Contains(inc.FirstFaultBasis, "ranks 0-1 waited in the same collective") {
+		t.Errorf("first fault is %s: %s", inc.FirstFaultStanding, inc.FirstFaultBasis)
+	}
+	for _, c := range inc.Collateral {
+		if strings.Contains(c.ExplainedBy.Text, "rank 0 ") || strings.Contains(c.ExplainedBy.Text, "rank 1 ") {
+			t.Errorf("a rank that waited is blamed: %s", c.ExplainedBy.Text)
+		}
+	}
+	if h := inc.Hypotheses[0]; h.Cause != "undetermined" || len(h.Missing) == 0 || h.Missing[0].Name != "dist.other_fault" {
+		t.Errorf("leading cause %s, missing %+v", h.Cause, h.Missing)
+	}
+	for _, h := range inc.Hypotheses {
+		for _, m := range h.Missing {
+			if strings.Contains(m.How, "rank 0 ") || strings.Contains(m.How, "rank 1 ") {
+				t.Errorf("%s asks a rank that waited: %s", h.Cause, m.How)
+			}
+		}
+	}
+	if !states(inc, "logs of the other ranks are missing") {
+		t.Errorf("limits are %+v", inc.Limits)
+	}
+}
+
+// TestNumberOfRanks says that a number that no line states is the least one.
+func TestNumberOfRanks(t *testing.T) {
+	killed := agent("trn-31", 4, -9, 9310, "08:40:12")
+	if inc := log(t, killed); !states(inc, "at least 5 ranks; words of 1") {
+		t.Errorf("limits are %+v", inc.Limits)
+	}
+	stated := log(t, "trn-31:9310:9310 [0] NCCL INFO ncclCommInitRank comm 0x55d0c0 rank 4 nranks 8 cudaDev 0 busId 1000 commId 0x1 - Init COMPLETE\n"+killed)
+	if !states(stated, "The job has 8 ranks; words of 1") {
+		t.Errorf("limits are %+v", stated.Limits)
+	}
+}
