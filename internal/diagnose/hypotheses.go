@@ -35,6 +35,7 @@ type Caps struct {
 	Undecided bool   // which fault came first is open between different kinds
 	Weak      bool   // the lead is known only by a wording from memory
 	Damaged   string // what of the lead's artifact was not read, "" if all was
+	First     bool   // no attempt comes before: what was changed since cannot be asked
 }
 
 // Weigh ranks the entries about the lead, best first.
@@ -109,7 +110,7 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 		case h.decisive > 0 || strong > 0:
 			h.Standing = incident.Supported
 		}
-		h.Missing = missing(e, known, values, unknown)
+		h.Missing = missing(e, known, values, unknown, caps.First)
 		out = append(out, h)
 	}
 	rank(out)
@@ -142,7 +143,7 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 	rank(out)
 	for i := range out {
 		if out[i].Standing == incident.Established { // what an undecided condition hangs on no longer matters
-			out[i].Missing = missing(out[i].Entry, known, values, nil)
+			out[i].Missing = missing(out[i].Entry, known, values, nil, caps.First)
 		}
 	}
 	return out
@@ -185,12 +186,13 @@ func statement(c catalog.Condition, o catalog.Outcome, known evidence.Known, val
 }
 
 // missing lists the facts that would decide: the entry's deciders that are
-// unknown, in its order, then what undecided conditions hang on.
-func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.Value, unknown map[string]bool) []incident.Missing {
+// unknown, in its order, then what undecided conditions hang on. Of the first
+// attempt, what differs from the one before it is no such fact.
+func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.Value, unknown map[string]bool, first bool) []incident.Missing {
 	out := []incident.Missing{}
 	done := map[string]bool{}
 	add := func(name, asks, how, cost, effect string) {
-		if done[name] || len(out) >= 4 {
+		if done[name] || len(out) >= 4 || first && strings.HasPrefix(name, "changed.") {
 			return
 		}
 		if _, ok := known[name]; ok {
@@ -319,7 +321,7 @@ func Open(e *catalog.Entry, c *Case, known evidence.Known) Hypothesis {
 	h.For = []incident.Statement{{Text: "The first failure is " + c.Basis + ".", Spans: clipSpans(spans)}}
 	spec := evidence.FactOf("order.certain")
 	h.Missing = []incident.Missing{{Fact: "which of these came first (" + c.Basis + ")", Name: spec.Name, How: fill(spec.How, values), Cost: spec.Cost, Effect: spec.Effect}}
-	h.Missing = append(h.Missing, missing(e, known, values, nil)...)
+	h.Missing = append(h.Missing, missing(e, known, values, nil, c.Index == 0)...)
 	return h
 }
 

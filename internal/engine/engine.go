@@ -210,7 +210,7 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		if c.Lead.Kind == "unknown" {
 			kinds = []string{string(evidence.CollTimeout)}
 		}
-		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line] && !saidAgain(c, weak)}
+		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line] && !saidAgain(c, weak), First: i == 0}
 		if c.Lead.Source >= 0 {
 			if a := s.Reading.Sources[c.Lead.Source].Artifact; a.Fate != "read" {
 				caps.Damaged = cmp.Or(a.Note, a.Fate)
