@@ -108,6 +108,7 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 	}
 	c.memoryAndNaN()
 	c.Links = c.explainRest()
+	c.firstTimeout()
 	c.outcome()
 	c.launcherHint()
 	return c
@@ -654,15 +655,63 @@ func (c *Case) choose(cands []*timeline.Item) {
 		c.Basis = "the only failure in evidence that nothing else explains"
 		return
 	}
+	tellings := 1
+	var next *timeline.Item
 	for _, it := range cands {
-		if it != c.Lead {
-			if r, basis := tl.Compare(c.Lead, it); r == timeline.Before {
-				c.Basis = fmt.Sprintf("it comes before the next failure (%s, line %d); basis: %s", strings.ReplaceAll(string(it.Kind), "_", " "), it.Span.Line, basis)
-				return
-			}
+		switch {
+		case it == c.Lead:
+		case retold(c.Lead, it):
+			tellings++
+		case before(tl, c.Lead, it) && (next == nil || before(tl, it, next)):
+			next = it
 		}
 	}
+	switch {
+	case next != nil:
+		_, basis := tl.Compare(c.Lead, next)
+		c.Basis = fmt.Sprintf("it comes before the next failure (%s, line %d); basis: %s", strings.ReplaceAll(string(next.Kind), "_", " "), next.Span.Line, basis)
+		return
+	case tellings == len(cands):
+		c.Basis = fmt.Sprintf("the first of %d lines that tell of the only failure in evidence that nothing else explains", tellings)
+		return
+	}
 	c.Basis = "earliest by every basis that the evidence offers"
+}
+
+// retold reports whether b tells of a's failure once more: the same failure of
+// the same process in the same log.
+func retold(a, b *timeline.Item) bool {
+	if a.Kind != b.Kind || a.Source != b.Source || a.Who.Rank != b.Who.Rank || a.Who.Host != b.Who.Host {
+		return false
+	}
+	p, ok := a.Attrs["pid"]
+	q, both := b.Attrs["pid"]
+	return !ok || !both || p.I == q.I
+}
+
+// firstTimeout adds to the basis how long before the first time-out in a
+// collective the lead stands, where both carry times further apart than clocks of
+// different hosts may be.
+func (c *Case) firstTimeout() {
+	l := c.Lead
+	if l == nil || l.Source < 0 || l.Kind == evidence.CollTimeout || c.Standing == incident.Undecidable {
+		return
+	}
+	var first *timeline.Item
+	var gap time.Duration
+	for _, it := range c.Attempt.Items {
+		if it.Kind != evidence.CollTimeout || it.Quoted || it.Attempt < 0 {
+			continue
+		}
+		if d, ok := timeline.Written(l, it); ok && (first == nil || d < gap) {
+			first, gap = it, d
+		}
+	}
+	if first == nil || gap <= timeline.OtherHost {
+		return
+	}
+	name := first.Span.Artifact
+	c.Basis += fmt.Sprintf("; it stands %s before the first time-out in a collective (%s:%d)", gap.Round(time.Second), name[strings.LastIndexByte(name, '/')+1:], first.Span.Line)
 }
 
 func plural(n int, one, many string) string {

@@ -388,6 +388,12 @@ func (s *Study) limits(inc *incident.Incident) {
 		add(fmt.Sprintf("An older launch lies in the same place and was not read: %s, %s (%s).", id, files, j.Basis))
 	}
 	c := s.Cases[s.Main]
+	for _, r := range c.Rivals {
+		if s.Timeline.TwoRuns(c.Lead, r) {
+			add(fmt.Sprintf("%s and %s each log a loss of their own over the same steps, as two runs do. If they are two runs, diagnose each by itself.", c.Lead.Span.Artifact, r.Span.Artifact), c.Lead.Span, r.Span)
+			break
+		}
+	}
 	if c.World > 1 && len(c.Ranks) > 0 && len(c.Ranks) < c.World && c.Lead != nil {
 		least := ""
 		if !c.Stated {

@@ -120,3 +120,25 @@ func TestChangesOfTheFirstAttempt(t *testing.T) {
 		t.Errorf("%d attempts, asked for a change: %t", len(again.Attempts), asked(again))
 	}
 }
+
+// TestTwoRunsInOneInput says that two logs that each have a loss of their own over
+// the same steps are called what they look like.
+func TestTwoRunsInOneInput(t *testing.T) {
+	curve := func(from float64, end string) string {
+		text := ""
+		for n := range 8 {
+			text += fmt.Sprintf("step %d loss %.4f\n", 10*(n+1), from-0.1*float64(n))
+		}
+		return text + end
+	}
+	oom := "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.00 GiB is free.\n"
+	other := "Traceback (most recent call last):\n  File \"/srv/a.py\", line 3, in <module>\n    f()\nKeyError: 'x'\n"
+	two := diagnose(t, job(t, map[string]string{"a.log": curve(4, oom), "b.log": curve(2.5, other)}))
+	if two.FirstFaultStanding != "undecidable" || !states(two, "as two runs do") {
+		t.Errorf("%s; limits %+v", two.FirstFaultStanding, two.Limits)
+	}
+	one := diagnose(t, job(t, map[string]string{"a.log": curve(4, oom), "b.log": curve(4, other)}))
+	if states(one, "as two runs do") {
+		t.Errorf("one curve in two files: limits %+v", one.Limits)
+	}
+}

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -22,7 +23,7 @@ func (r Relation) String() string { return [...]string{"unknown", "before", "aft
 // time agrees to milliseconds, one that does not differs by minutes; without
 // evidence the larger is taken, because a wrong order is worse than none.
 const (
-	otherHost = 60 * time.Second
+	OtherHost = 60 * time.Second
 	sameHost  = time.Second
 )
 
@@ -106,7 +107,7 @@ func (t *Timeline) byTime(a, b *Item) (Relation, string) {
 		return Unknown, ""
 	}
 	if a.Source != b.Source && (ha != hb || ha == "" && t.multi) {
-		bound, clocks = sa.Error+sb.Error+otherHost, "clocks of different hosts, not known to agree better than 60 s"
+		bound, clocks = sa.Error+sb.Error+OtherHost, "clocks of different hosts, not known to agree better than 60 s"
 	}
 	if a.Source == b.Source && ha == hb {
 		bound = sa.Error + sb.Error
@@ -158,9 +159,14 @@ func between(a, b evidence.Stamp) (time.Duration, bool) {
 
 // why says what an order would have needed.
 func (t *Timeline) why(a, b *Item) string {
+	counts := a.Step >= 0 || b.Step >= 0
 	switch {
+	case !a.Stamp.Known() && !b.Stamp.Known() && counts:
+		return "they stand in different files, neither line carries a time, and " + steps(a, b)
 	case !a.Stamp.Known() && !b.Stamp.Known():
 		return "they stand in different files and neither line carries a time or a step"
+	case (!a.Stamp.Known() || !b.Stamp.Known()) && counts:
+		return "they stand in different files, one of the lines carries no time, and " + steps(a, b)
 	case !a.Stamp.Known() || !b.Stamp.Known():
 		return "they stand in different files and one of the lines carries no time and no step"
 	case a.Stamp.Clock != b.Stamp.Clock:
@@ -177,5 +183,61 @@ func (t *Timeline) why(a, b *Item) string {
 	return "no time, step or position orders them"
 }
 
+// steps says why the steps of a and b, of which at least one is known, do not
+// order them.
+func steps(a, b *Item) string {
+	switch {
+	case a.Step < 0 || b.Step < 0:
+		return fmt.Sprintf("only one has a step (%d)", max(a.Step, b.Step))
+	case a.Step == b.Step:
+		return fmt.Sprintf("both have step %d", a.Step)
+	}
+	return fmt.Sprintf("steps %d and %d of different files are not known to be of one count", a.Step, b.Step)
+}
+
+// TwoRuns reports whether the files of a and b look like logs of two runs: neither
+// is a rank's, and both log a loss of their own over the same steps, with other
+// values at most of the steps that both have.
+func (t *Timeline) TwoRuns(a, b *Item) bool {
+	if a.Source < 0 || b.Source < 0 || a.Source == b.Source {
+		return false
+	}
+	losses := func(it *Item) map[int64]float64 {
+		s := &t.Sources[it.Source]
+		if s.Artifact.Owner.Rank != evidence.None || s.Artifact.Owner.LocalRank != evidence.None {
+			return nil
+		}
+		m := map[int64]float64{}
+		for _, x := range s.Series {
+			if x.Key.Name != "loss" || x.Key.Phase == "eval" || x.Key.Launch != it.Who.Launch || x.Key.Rank > 0 {
+				continue
+			}
+			for _, p := range x.Points() {
+				if p.Step >= 0 {
+					m[p.Step] = p.Value
+				}
+			}
+		}
+		return m
+	}
+	la, lb := losses(a), losses(b)
+	both, other := 0, 0
+	for step, x := range la {
+		y, ok := lb[step]
+		if !ok {
+			continue
+		}
+		both++
+		if d := math.Abs(x - y); d > 0.02*max(math.Abs(x), math.Abs(y)) {
+			other++
+		}
+	}
+	return both >= 3 && other*2 > both
+}
+
 // Gap returns the time from a to b where both carry comparable times.
 func Gap(a, b *Item) (time.Duration, bool) { return between(began(a), began(b)) }
+
+// Written returns the time from a to b as their lines state it, where the two can
+// be compared.
+func Written(a, b *Item) (time.Duration, bool) { return between(a.Stamp, b.Stamp) }
