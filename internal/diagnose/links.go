@@ -122,13 +122,20 @@ func (c *Case) explains(a, b *timeline.Item) *rule {
 }
 
 // dropExplained removes candidates that another candidate explains. Of two that
-// explain each other the earlier in the list stays.
+// explain each other the earlier stays: in time where that is known, else in the
+// list.
 func (c *Case) dropExplained(cands []*timeline.Item) []*timeline.Item {
-	gone := map[*timeline.Item]bool{}
+	gone, at := map[*timeline.Item]bool{}, map[*timeline.Item]int{}
+	for i, it := range cands {
+		at[it] = i
+	}
+	earlier := func(a, b *timeline.Item) bool {
+		return before(c.Timeline, a, b) || at[a] < at[b] && !before(c.Timeline, b, a)
+	}
 	of := byKind(cands)
 	for _, b := range cands {
 		for a := range of.explainers(b) {
-			if a != b && !gone[a] && c.explains(a, b) != nil {
+			if a != b && !gone[a] && c.explains(a, b) != nil && (c.explains(b, a) == nil || earlier(a, b)) {
 				gone[b] = true
 				break
 			}
