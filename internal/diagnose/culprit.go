@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -130,28 +131,37 @@ func openPhase(phases []*timeline.Item) *timeline.Item {
 }
 
 // eliminate names the one rank that is not among those that timed out, or the
-// one that is behind all others.
+// one that is behind all others of its process group: groups count for themselves.
 func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 	seen := map[int]bool{}
-	lowest := map[int]int64{}
+	type seat struct {
+		seq  int64
+		span evidence.Span
+	}
+	lowest := map[string]map[int]seat{} // by group and rank
 	var spans []evidence.Span
 	for _, it := range timeouts {
-		if it.Who.Rank < 0 {
+		r := it.Who.Rank
+		if r < 0 {
 			continue
 		}
-		if !seen[it.Who.Rank] {
+		if !seen[r] {
 			spans = append(spans, it.Span)
 		}
-		seen[it.Who.Rank] = true
-		if s, ok := it.Attrs["seq"]; ok {
-			lowest[it.Who.Rank] = s.I
+		seen[r] = true
+		s, ok := it.Attrs["seq"]
+		if !ok {
+			continue
+		}
+		g := it.Attrs.Str("group")
+		if lowest[g] == nil {
+			lowest[g] = map[int]seat{}
+		}
+		if old, have := lowest[g][r]; !have || s.I < old.seq {
+			lowest[g][r] = seat{s.I, it.Span}
 		}
 	}
-	var ranks []int
-	for r := range seen {
-		ranks = append(ranks, r)
-	}
-	sort.Ints(ranks)
+	ranks := slices.Sorted(maps.Keys(seen))
 	if c.World > 1 && len(seen) == c.World-1 {
 		for r := 0; r < c.World; r++ {
 			// Ranks count from 0 without gaps: one below the highest exists.
@@ -165,21 +175,32 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 			}
 		}
 	}
-	if len(lowest) > 2 {
+	for _, g := range slices.Sorted(maps.Keys(lowest)) {
+		of := lowest[g]
+		if len(of) <= 2 {
+			continue
+		}
+		members := slices.Sorted(maps.Keys(of))
 		lo, at, n := int64(1)<<62, -1, 0
-		for _, r := range ranks {
-			switch s, ok := lowest[r]; {
-			case !ok:
+		var proof []evidence.Span
+		for _, r := range members {
+			proof = append(proof, of[r].span)
+			switch s := of[r].seq; {
 			case s < lo:
 				lo, at, n = s, r, 1
 			case s == lo:
 				n++
 			}
 		}
-		if n == 1 {
-			return &Elimination{Rank: at, Ranks: slices.DeleteFunc(ranks, func(r int) bool { return r == at }), Spans: clipSpans(spans),
-				Why: fmt.Sprintf("rank %d is at sequence number %d, behind every other rank that reports", at, lo)}
+		if n != 1 {
+			continue
 		}
+		where := ""
+		if len(lowest) > 1 && g != "" {
+			where = fmt.Sprintf(" in group %s", g)
+		}
+		return &Elimination{Rank: at, Ranks: slices.DeleteFunc(members, func(r int) bool { return r == at }), Spans: clipSpans(proof),
+			Why: fmt.Sprintf("rank %d is at sequence number %d, behind every other rank that reports%s", at, lo, where)}
 	}
 	return nil
 }
@@ -331,9 +352,15 @@ func (c *Case) launcherHint() {
 	}
 	for _, it := range c.Attempt.Items {
 		if it.Kind == evidence.LauncherSummary && it.Attrs["first_observed"].True() && it.Who.Rank >= 0 && it.Who.Rank != c.Lead.Who.Rank {
+			proof := []evidence.Span{it.Span}
+			if c.Lead.Source >= 0 {
+				proof = append(proof, c.Lead.Span)
+			} else if c.Elimination != nil { // no line is the lead's own
+				proof = append(proof, c.Elimination.Spans...)
+			}
 			c.Notes = append(c.Notes, Note{
 				Text:  fmt.Sprintf("The launcher names rank %d as first observed failure; the evidence puts rank %d first. The launcher reports what it noticed first.", it.Who.Rank, c.Lead.Who.Rank),
-				Spans: []evidence.Span{it.Span, c.Lead.Span}})
+				Spans: proof})
 			return
 		}
 	}

@@ -30,7 +30,7 @@ import (
 //	good STEP|none
 //	outcome OUTCOME
 //	attempts N, main N
-//	note SUBSTRING
+//	note SUBSTRING [proof=LINE,LINE…]
 //	world N, ranks R,R…
 //	fact NAME=VALUE…, unknown NAME…
 func TestScripts(t *testing.T) {
@@ -132,10 +132,14 @@ func check(c *testkit.Case, s *engine.Study, e testkit.Expectation) string {
 		got = fmt.Sprint(s.Main + 1)
 	case "note":
 		for _, x := range d.Notes {
-			if strings.Contains(x.Text, want) {
+			var lines []string
+			for _, sp := range x.Spans {
+				lines = append(lines, fmt.Sprint(sp.Line))
+			}
+			got = x.Text + ", proven by lines " + strings.Join(lines, ",")
+			if strings.Contains(x.Text, want) && (e.With["proof"] == "" || e.With["proof"] == strings.Join(lines, ",")) {
 				return ""
 			}
-			got = x.Text
 		}
 	case "world":
 		got = fmt.Sprint(d.World)
