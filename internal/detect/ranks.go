@@ -60,7 +60,7 @@ func collectives(in Input, f evidence.Known) {
 		}
 		if s, ok := e.Attrs["last_enqueued"]; ok && s.I >= 0 {
 			if old, have := g.seq[e.Who.Rank]; !have || s.I < old {
-				g.seq[e.Who.Rank] = s.I
+				g.seq[e.Who.Rank], g.span[e.Who.Rank] = s.I, e.Span
 			}
 		}
 	})
@@ -81,6 +81,7 @@ func collectives(in Input, f evidence.Known) {
 		names = append(names, n)
 	}
 	sort.Strings(names)
+	lagging, behind := map[int]bool{}, []evidence.Span(nil)
 	for _, n := range names {
 		g := groups[n]
 		lo, hi := int64(1)<<62, int64(-1)
@@ -88,21 +89,25 @@ func collectives(in Input, f evidence.Known) {
 			lo, hi = min(lo, s), max(hi, s)
 		}
 		if len(g.seq) > 1 && lo < hi {
-			var lag []int64
-			var at []evidence.Span
 			for _, r := range sorted(g.seq) {
 				if g.seq[r] == lo {
-					lag = append(lag, int64(r))
-					at = append(at, g.span[r])
+					lagging[r] = true
+					behind = append(behind, g.span[r])
 				}
 			}
-			f.Set("dist.lagging_ranks", evidence.IntsOf(lag), clip(at)...)
 		}
 		for _, ops := range g.op {
 			if mismatched(ops, n != "", in.World) {
 				f.Set("dist.op_mismatch", evidence.BoolOf(true), clip(spans)...)
 			}
 		}
+	}
+	if len(lagging) > 0 {
+		var lag []int64
+		for _, r := range sorted(lagging) {
+			lag = append(lag, int64(r))
+		}
+		f.Set("dist.lagging_ranks", evidence.IntsOf(lag), clip(behind)...)
 	}
 	if x := in.first(evidence.CollDesync); x != nil {
 		f.Set("dist.op_mismatch", evidence.BoolOf(true), x.Span)

@@ -501,10 +501,27 @@ func (s *Study) ranks(inc *incident.Incident) {
 	}
 	groups := map[string]*incident.Group{}
 	var names []string
+	type seat struct {
+		group string
+		rank  int
+	}
+	low := map[seat]int64{} // where a rank of a group is, by its own words
+	lowest := func(it *timeline.Item, attr string) {
+		at := seat{it.Attrs.Str("group"), it.Who.Rank}
+		if q, ok := it.Attrs[attr]; ok && q.I >= 0 {
+			if old, have := low[at]; !have || q.I < old {
+				low[at] = q.I
+			}
+		}
+	}
 	for _, it := range c.Attempt.Items {
+		if it.Kind == evidence.CollState {
+			lowest(it, "last_enqueued")
+		}
 		if it.Kind != evidence.CollTimeout {
 			continue
 		}
+		lowest(it, "seq")
 		n := it.Attrs.Str("group")
 		g := groups[n]
 		if g == nil {
@@ -521,14 +538,16 @@ func (s *Study) ranks(inc *incident.Incident) {
 		}
 	}
 	sort.Strings(names)
-	for i, n := range names {
+	for _, n := range names {
 		g := groups[n]
 		sort.Ints(g.Members)
-		if i == 0 {
+		if len(names) == 1 { // which of several groups a silent rank is missing from is open
 			for _, r := range s.Known[s.Main]["dist.missing_ranks"].Value.L {
 				g.Missing = append(g.Missing, int(r))
 			}
-			for _, r := range s.Known[s.Main]["dist.lagging_ranks"].Value.L {
+		}
+		for _, r := range s.Known[s.Main]["dist.lagging_ranks"].Value.L {
+			if q, ok := low[seat{n, int(r)}]; ok && g.Seq != nil && q < *g.Seq {
 				g.Behind = append(g.Behind, int(r))
 			}
 		}
