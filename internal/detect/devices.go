@@ -109,16 +109,21 @@ func devices(in Input, f evidence.Known) {
 			f.Set("gpu.foreign_bytes", foreign, clip(spans)...)
 		}
 	}
+	var orphans []evidence.Span
 	for _, pid := range sorted(holds) {
 		p := parent[pid]
 		if p == nil || own[pid] {
 			continue
 		}
 		if p.Attrs["ppid"].I == 1 && p.Attrs["ppid"].Valid() {
-			for dev := range holds[pid] {
-				f.Set("gpu.orphan_holder", evidence.BoolOf(true), p.Span, spanOf[[2]int{pid, dev}])
+			orphans = append(orphans, p.Span)
+			for _, dev := range sorted(holds[pid]) {
+				orphans = append(orphans, spanOf[[2]int{pid, dev}])
 			}
 		}
+	}
+	if len(orphans) > 0 {
+		f.Set("gpu.orphan_holder", evidence.BoolOf(true), clip(orphans)...)
 	}
 	in.each(evidence.MemReport, func(e *evidence.Event) {
 		// TensorFlow sizes its pool by what it finds free, less a reserve of up to
