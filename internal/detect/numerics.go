@@ -2,6 +2,7 @@ package detect
 
 import (
 	"math"
+	"slices"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -169,14 +170,14 @@ func seriesAt(in Input, e *evidence.Event, name string) *evidence.Series {
 	return best
 }
 
-func finiteBefore(s *evidence.Series, offset int64, artifact string) []float64 {
-	var out []float64
+func finiteBefore(s *evidence.Series, offset int64, artifact string) []evidence.Point {
+	var out []evidence.Point
 	for _, p := range s.Points() {
 		if s.Key.Artifact == artifact && p.Offset >= offset {
 			break
 		}
 		if !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0) {
-			out = append(out, p.Value)
+			out = append(out, p)
 		}
 	}
 	return out
@@ -194,25 +195,25 @@ func ordinalAt(s *evidence.Series, e *evidence.Event) int64 {
 	return n
 }
 
-func spike(f evidence.Known, name, ratio string, before []float64, s *evidence.Series, by float64) {
+func spike(f evidence.Known, name, ratio string, before []evidence.Point, s *evidence.Series, by float64) {
 	if len(before) < 3 {
 		return
 	}
 	if len(before) > recent {
 		before = before[len(before)-recent:]
 	}
-	m := median(before)
-	tail := before[len(before)-min(5, len(before)):]
-	top := 0.0
-	for _, v := range tail {
-		top = math.Max(top, v)
+	var values []float64
+	for _, p := range before {
+		values = append(values, p.Value)
 	}
+	m := median(values)
+	top := slices.Max(append(values[len(values)-min(5, len(values)):], 0))
 	if m <= 0 {
 		return
 	}
-	f.Set(name, evidence.BoolOf(top >= by*m), pointSpan(s, s.LastBeforeBad))
+	f.Set(name, evidence.BoolOf(top >= by*m), pointSpan(s, before[len(before)-1]))
 	if ratio != "" {
-		f.Set(ratio, evidence.FloatOf(top/m), pointSpan(s, s.LastBeforeBad))
+		f.Set(ratio, evidence.FloatOf(top/m), pointSpan(s, before[len(before)-1]))
 	}
 }
 
