@@ -7,6 +7,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
 // group sorts r.Files into jobs and both into their order.
@@ -209,7 +211,7 @@ func sortJobs(jobs []Job) {
 	newer := func(a, b Job) int {
 		switch {
 		case ids:
-			return natural(a.ID, b.ID)
+			return evidence.Natural(a.ID, b.ID)
 		case dated:
 			return when[a.ID].Compare(when[b.ID])
 		}
@@ -219,7 +221,7 @@ func sortJobs(jobs []Job) {
 		if c := newer(jobs[i], jobs[j]); c != 0 {
 			return c > 0
 		}
-		if c := natural(jobs[i].ID, jobs[j].ID); c != 0 {
+		if c := evidence.Natural(jobs[i].ID, jobs[j].ID); c != 0 {
 			return c > 0
 		}
 		return jobs[i].ID > jobs[j].ID
@@ -249,33 +251,6 @@ func nameTime(dir string) (time.Time, bool) {
 	}
 	t, err := time.Parse("20060102150405", m[1]+m[2]+m[3]+clock)
 	return t, err == nil
-}
-
-// natural compares strings with the numbers in them as numbers.
-func natural(a, b string) int {
-	for a != "" && b != "" {
-		na, nb := leadingDigits(a), leadingDigits(b)
-		if na != "" && nb != "" {
-			ta, tb := strings.TrimLeft(na, "0"), strings.TrimLeft(nb, "0")
-			if len(ta) != len(tb) {
-				return len(ta) - len(tb)
-			}
-			if c := strings.Compare(ta, tb); c != 0 {
-				return c
-			}
-			a, b = a[len(na):], b[len(nb):]
-			continue
-		}
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return len(a) - len(b)
-}
-
-func leadingDigits(s string) string {
-	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 }
 
 // reorder sorts the files by the newest job they are listed with, then by path,

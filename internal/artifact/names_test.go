@@ -192,17 +192,6 @@ func TestJobsAfterTheLimit(t *testing.T) {
 	}
 }
 
-func TestNatural(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"run_2", "run_10", -1}, {"run_010", "run_10", 0}, {"a", "b", -1}, {"a", "a1", -1}, {"99", "1000", -1}} {
-		if got := natural(c.a, c.b); got < 0 != (c.want < 0) || got > 0 != (c.want > 0) {
-			t.Errorf("natural(%q, %q) = %d", c.a, c.b, got)
-		}
-	}
-}
-
 func TestNameTime(t *testing.T) {
 	for name, want := range map[string]time.Time{
 		"20310506_010203":                 time.Date(2031, 5, 6, 1, 2, 3, 0, time.UTC),

@@ -4,6 +4,7 @@
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -178,15 +179,21 @@ func runlike(s *Source) bool {
 	return false
 }
 
-// retryName matches file names that call themselves a later try.
+// laterTry matches the word by which a file name calls itself a later try.
+var laterTry = regexp.MustCompile(`(?:^|[-_.])((?:retry|rerun|relaunch|restart|attempt|resume)(?:e?d)?[-_.]?\d*)(?:[-_.]|$)`)
+
+// retryName reports whether a file's name calls itself a later try, and which:
+// the word and what follows it, less the ending.
 func retryName(path string) (bool, string) {
 	base := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
-	for _, w := range []string{"retry", "rerun", "relaunch", "restart", "second", "attempt", "resume"} {
-		if i := strings.Index(base, w); i >= 0 {
-			return true, base[i:]
-		}
+	m := laterTry.FindStringSubmatchIndex(base)
+	if m == nil {
+		return false, ""
 	}
-	return false, ""
+	if dot := strings.LastIndexByte(base, '.'); dot >= m[3] {
+		base = base[:dot]
+	}
+	return true, base[m[2]:]
 }
 
 // attemptKey is the order in which launches come: named attempts by name, then
@@ -254,10 +261,10 @@ func (t *Timeline) group() {
 			return a.series < b.series
 		}
 		if a.named != b.named {
-			return natural(a.named, b.named)
+			return cmp.Or(evidence.Natural(a.named, b.named), strings.Compare(a.named, b.named)) < 0
 		}
 		if a.later != b.later {
-			return natural(a.later, b.later)
+			return cmp.Or(evidence.Natural(a.later, b.later), strings.Compare(a.later, b.later)) < 0
 		}
 		return a.launch < b.launch
 	})
@@ -478,14 +485,6 @@ func hasMarks(s *Source) bool {
 		}
 	}
 	return false
-}
-
-// natural orders "attempt_2" before "attempt_10".
-func natural(a, b string) bool {
-	if len(a) != len(b) && strings.TrimRight(a, "0123456789") == strings.TrimRight(b, "0123456789") {
-		return len(a) < len(b)
-	}
-	return a < b
 }
 
 // ends returns the first and the last time that a series carries: not every
