@@ -123,10 +123,6 @@ func (in Input) longest(name, phase string) *evidence.Series {
 	return nil
 }
 
-func pointSpan(s *evidence.Series, p evidence.Point) evidence.Span {
-	return evidence.Span{Artifact: s.Key.Artifact, Kind: "text", Line: p.Line, Offset: p.Offset, Length: int64(p.Length)}
-}
-
 func median(v []float64) float64 {
 	if len(v) == 0 {
 		return 0

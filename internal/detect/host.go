@@ -77,7 +77,7 @@ func hostMemory(in Input, f evidence.Known) {
 	// A logged series of the job's own memory is nearest to what the limit counts;
 	// the victim's resident size is one process's share and stands in last.
 	if s := in.longest("host_memory", ""); s != nil && s.HasFinite && int64(s.Max.Value) > f["host.used"].Value.Hi {
-		f.Set("host.used", evidence.SizeOf(int64(s.Max.Value), int64(s.Max.Value)), pointSpan(s, s.Max))
+		f.Set("host.used", evidence.SizeOf(int64(s.Max.Value), int64(s.Max.Value)), s.Span(s.Max))
 	}
 	if _, ok := f["host.used"]; !ok && victim != nil {
 		f.Set("host.used", victim.Attrs["rss"], victim.Span)
@@ -93,9 +93,9 @@ func hostMemory(in Input, f evidence.Known) {
 		}
 		t, _ := grows(s)
 		up := t.Rising >= .7 && t.Slope > 2*t.Error && t.Rise >= .03*s.Max.Value
-		f.Set("host.grows", evidence.BoolOf(up), pointSpan(s, s.First), pointSpan(s, s.Last))
+		f.Set("host.grows", evidence.BoolOf(up), s.Span(s.First), s.Span(s.Last))
 		if up {
-			f.Set("host.growth_per_step", evidence.FloatOf(t.Slope), pointSpan(s, s.First), pointSpan(s, s.Last))
+			f.Set("host.growth_per_step", evidence.FloatOf(t.Slope), s.Span(s.First), s.Span(s.Last))
 		}
 		break
 	}

@@ -9,7 +9,7 @@ import (
 // memoryOverTime judges the logged memory figures of the attempt.
 func memoryOverTime(in Input, f evidence.Known) {
 	spans := func(s *evidence.Series) []evidence.Span {
-		return []evidence.Span{pointSpan(s, s.First), pointSpan(s, s.Last)}
+		return []evidence.Span{s.Span(s.First), s.Span(s.Last)}
 	}
 	alloc := append(in.named("memory_allocated", "train"), in.named("memory_used", "train")...)
 	for _, s := range alloc {
@@ -59,7 +59,7 @@ func memoryOverTime(in Input, f evidence.Known) {
 	peak, at := 0.0, []evidence.Span(nil)
 	for _, s := range in.Series {
 		if s.Key.Name == "memory_fraction" && s.HasFinite && s.Max.Value > peak {
-			peak, at = s.Max.Value, []evidence.Span{pointSpan(s, s.Max)}
+			peak, at = s.Max.Value, []evidence.Span{s.Span(s.Max)}
 		}
 	}
 	capacity := float64(f["oom.capacity"].Value.Mid())
@@ -74,7 +74,7 @@ func memoryOverTime(in Input, f evidence.Known) {
 		for _, name := range []string{"memory_reserved", "memory_used", "memory_allocated"} {
 			for _, s := range in.named(name, "") {
 				if s.HasFinite && s.Max.Value/capacity > peak && s.Max.Value/capacity <= 1.05 {
-					peak, at = s.Max.Value/capacity, []evidence.Span{pointSpan(s, s.Max)}
+					peak, at = s.Max.Value/capacity, []evidence.Span{s.Span(s.Max)}
 				}
 			}
 		}
@@ -157,7 +157,7 @@ func batch(in Input, f evidence.Known) {
 				lengths = append(lengths, p.Value)
 			}
 			p := before[len(before)-1]
-			f.Set("batch.length", evidence.IntOf(int64(p.Value)), pointSpan(s, p))
+			f.Set("batch.length", evidence.IntOf(int64(p.Value)), s.Span(p))
 			break
 		}
 	}

@@ -86,7 +86,7 @@ func nonfinite(in Input, f evidence.Known) {
 		f.Set("nan.memory_fine", evidence.BoolOf(true), f["memory.grows"].Spans...)
 	}
 	for _, x := range in.Events {
-		if (x.Kind == evidence.OOMRecovered || memoryKind(x.Kind) && in.Recovered(x)) && in.After(e, x) {
+		if (x.Kind == evidence.OOMRecovered || x.Kind.DeviceMemory() && in.Recovered(x)) && in.After(e, x) {
 			f.Set("nan.after_oom_recovery", evidence.BoolOf(true), x.Span)
 			break
 		}
@@ -114,9 +114,9 @@ func lasting(f evidence.Known, s *evidence.Series) {
 	if s.Bad == 0 || s.Bad == 1 && s.BadRun == 1 {
 		return
 	}
-	first := pointSpan(s, s.FirstBad)
+	first := s.Span(s.FirstBad)
 	f.Set("nan.isolated", evidence.BoolOf(s.FiniteAfterBad && s.BadRun == 0 && s.LongestBadRun <= 3), first)
-	f.Set("nan.persistent", evidence.BoolOf(!s.FiniteAfterBad), first, pointSpan(s, s.Last))
+	f.Set("nan.persistent", evidence.BoolOf(!s.FiniteAfterBad), first, s.Span(s.Last))
 }
 
 // overflows counts the longest run of loss-scale overflows of one process with
@@ -136,7 +136,7 @@ func overflows(in Input, f evidence.Known) {
 	in.each(evidence.ScaleOverflow, func(e *evidence.Event) {
 		p := process{e.Span.Artifact, e.Who.Launch, e.Who.Rank}
 		r := runs[p]
-		if r.n > 0 && pointsBetween(in, p.artifact, r.last.Offset, e.Span.Offset) >= 3 {
+		if r.n > 0 && evidence.LossesBetween(in.Series, p.artifact, r.last.Offset, e.Span.Offset) >= 3 {
 			r = run{}
 		}
 		if r.n == 0 {
@@ -211,27 +211,10 @@ func spike(f evidence.Known, name, ratio string, before []evidence.Point, s *evi
 	if m <= 0 {
 		return
 	}
-	f.Set(name, evidence.BoolOf(top >= by*m), pointSpan(s, before[len(before)-1]))
+	f.Set(name, evidence.BoolOf(top >= by*m), s.Span(before[len(before)-1]))
 	if ratio != "" {
-		f.Set(ratio, evidence.FloatOf(top/m), pointSpan(s, before[len(before)-1]))
+		f.Set(ratio, evidence.FloatOf(top/m), s.Span(before[len(before)-1]))
 	}
-}
-
-// pointsBetween counts logged training points of an artifact between offsets.
-func pointsBetween(in Input, artifact string, from, to int64) int {
-	n := 0
-	for _, s := range in.Series {
-		if s.Key.Artifact != artifact || s.Key.Name != "loss" {
-			continue
-		}
-		for _, p := range s.Points() {
-			if p.Offset > from && p.Offset < to {
-				n++
-			}
-		}
-		return n
-	}
-	return n
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -91,7 +91,7 @@ func deviceMemory(in Input, f evidence.Known) {
 	ranks := map[int]bool{}
 	var spans []evidence.Span
 	for _, x := range in.Events {
-		if memoryKind(x.Kind) && !x.Quoted && !in.Recovered(x) && !ranks[x.Who.Rank] {
+		if x.Kind.DeviceMemory() && !x.Quoted && !in.Recovered(x) && !ranks[x.Who.Rank] {
 			ranks[x.Who.Rank] = true
 			spans = append(spans, x.Span)
 		}
@@ -130,7 +130,7 @@ type catch struct {
 func catches(in Input) []catch {
 	var out []catch
 	for _, x := range in.Events {
-		words := memoryKind(x.Kind) && in.Recovered(x)
+		words := x.Kind.DeviceMemory() && in.Recovered(x)
 		if x.Quoted || !words && x.Kind != evidence.OOMRecovered {
 			continue
 		}
@@ -152,7 +152,7 @@ func again(in Input, caught []catch, e *evidence.Event) []evidence.Span {
 		if i+1 < len(caught) && caught[i+1].first.Artifact == c.last.Artifact {
 			next = caught[i+1].first
 		}
-		if next.Artifact == c.last.Artifact && next.Line > c.last.Line && pointsBetween(in, next.Artifact, c.last.Offset, next.Offset) < 3 {
+		if next.Artifact == c.last.Artifact && next.Line > c.last.Line && evidence.LossesBetween(in.Series, next.Artifact, c.last.Offset, next.Offset) < 3 {
 			return []evidence.Span{c.first, next}
 		}
 	}
@@ -203,14 +203,6 @@ func exactLogits(f evidence.Known, requested evidence.Value) {
 	}
 }
 
-func memoryKind(k evidence.Kind) bool {
-	switch k {
-	case evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.ServeStartOOM, evidence.ManagedOOM:
-		return true
-	}
-	return false
-}
-
 func sub(a, b evidence.Value) evidence.Value { return evidence.SizeOf(a.Lo-b.Hi, a.Hi-b.Lo) }
 
 func floor0(v evidence.Value) evidence.Value {
@@ -250,13 +242,13 @@ func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
 		seen = true
 		if s.Key.Artifact != e.Span.Artifact {
 			n = max(n, s.Count)
-			last = pointSpan(s, s.Last)
+			last = s.Span(s.Last)
 			continue
 		}
 		for _, p := range s.Points() {
 			if p.Offset < e.Span.Offset {
 				n = max(n, p.Ordinal+1)
-				last = pointSpan(s, p)
+				last = s.Span(p)
 			}
 		}
 	}

@@ -131,7 +131,7 @@ func collectives(in Input, f evidence.Known) {
 			f.Set("dist.other_fault", evidence.BoolOf(true), e.Span)
 			break
 		}
-		if memoryKind(e.Kind) && in.Recovered(e) || e.Kind == evidence.OOMRecovered {
+		if e.Kind.DeviceMemory() && in.Recovered(e) || e.Kind == evidence.OOMRecovered {
 			if len(spans) > 0 {
 				f.Set("dist.oom_skipped_rank", evidence.BoolOf(true), e.Span)
 			}

@@ -34,7 +34,7 @@ func settings(in Input, f evidence.Known) {
 	for _, s := range in.Series {
 		if w, ok := sourceStack[s.Key.Source]; ok && !seen[w] {
 			seen[w] = true
-			spans = append(spans, pointSpan(s, s.First))
+			spans = append(spans, s.Span(s.First))
 		}
 	}
 	for _, e := range in.Events {
@@ -88,7 +88,7 @@ func settings(in Input, f evidence.Known) {
 	}
 	if _, ok := f["run.lr"]; !ok {
 		if x, p := lrAtFault(in); x != nil {
-			f.Set("run.lr", evidence.FloatOf(p.Value), pointSpan(x, p))
+			f.Set("run.lr", evidence.FloatOf(p.Value), x.Span(p))
 		}
 	}
 }

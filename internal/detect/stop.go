@@ -10,7 +10,7 @@ func outsideStops(in Input, f evidence.Known) {
 	for _, name := range []string{"loss", "grad_norm", "lr"} {
 		for _, s := range in.named(name, "train") {
 			if _, ok := f["run.progressed"]; !ok && !beforeTraining(s) {
-				f.Set("run.progressed", evidence.BoolOf(true), pointSpan(s, s.Last))
+				f.Set("run.progressed", evidence.BoolOf(true), s.Span(s.Last))
 			}
 		}
 	}

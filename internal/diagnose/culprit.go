@@ -97,7 +97,7 @@ func (c *Case) withoutWords() {
 	if len(c.finishedAt) == 0 {
 		var again []*timeline.Item
 		for _, it := range c.Attempt.Items {
-			if it.Kind == evidence.OOMRecovered || IsMemory(it.Kind) && c.recovered[it] {
+			if it.Kind == evidence.OOMRecovered || it.Kind.DeviceMemory() && c.recovered[it] {
 				again = append(again, it)
 			}
 		}

@@ -128,15 +128,6 @@ func role(it *timeline.Item) evidence.Role {
 	return 0
 }
 
-// IsMemory reports whether k is a failure to get device memory.
-func IsMemory(k evidence.Kind) bool {
-	switch k {
-	case evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.ServeStartOOM, evidence.ManagedOOM:
-		return true
-	}
-	return false
-}
-
 func isNaN(k evidence.Kind) bool {
 	switch k {
 	case evidence.NonfiniteValue, evidence.NonfiniteNamed, evidence.LossOmitted, evidence.ScaleFloor:
@@ -270,7 +261,7 @@ func (c *Case) setAside() {
 // handled reports whether a handler speaks of it within three lines and the same
 // process went on: it logged training, or failed once more.
 func (c *Case) handled(it *timeline.Item) bool {
-	if !IsMemory(it.Kind) {
+	if !it.Kind.DeviceMemory() {
 		return false
 	}
 	p := c.past()
@@ -309,7 +300,7 @@ func (c *Case) past() *past {
 		switch {
 		case x.Kind == evidence.OOMRecovered:
 			p.handlers[at] = append(p.handlers[at], x.Span.Line)
-		case IsMemory(x.Kind) && !x.Quoted:
+		case x.Kind.DeviceMemory() && !x.Quoted:
 			k := process{at, x.Who.Rank}
 			p.lastMemory[k] = max(p.lastMemory[k], x.Span.Line)
 		case role(x) == evidence.RoleExit:
@@ -780,7 +771,7 @@ func (c *Case) promote() {
 		if x.Kind != evidence.ScaleOverflow || x.Source != first.Source || x.Span.Offset >= first.Span.Offset || x.Who.Launch != first.Who.Launch {
 			continue
 		}
-		if c.pointsBetween(x, first) >= 3 {
+		if evidence.LossesBetween(c.Attempt.Series, x.Span.Artifact, x.Span.Offset, first.Span.Offset) >= 3 {
 			break
 		}
 		first = x
@@ -789,23 +780,6 @@ func (c *Case) promote() {
 		c.Basis = fmt.Sprintf("first of the unbroken run of overflows that ends at the floor of the loss scale (line %d)", c.Lead.Span.Line)
 		c.Lead, c.LeadClass = first, evidence.Nonfinite
 	}
-}
-
-func (c *Case) pointsBetween(a, b *timeline.Item) int {
-	n := 0
-	for _, s := range c.Attempt.Series {
-		if s.Key.Artifact != a.Span.Artifact || s.Key.Name != "loss" {
-			continue
-		}
-		k := 0
-		for _, p := range s.Points() {
-			if p.Offset > a.Span.Offset && p.Offset < b.Span.Offset {
-				k++
-			}
-		}
-		n = max(n, k)
-	}
-	return n
 }
 
 // memoryAndNaN picks the attempt's device-memory failure and its non-finite
@@ -819,7 +793,7 @@ func (c *Case) memoryAndNaN() {
 			continue
 		}
 		switch {
-		case IsMemory(it.Kind) || it.Kind == evidence.OOMRecovered:
+		case it.Kind.DeviceMemory() || it.Kind == evidence.OOMRecovered:
 			if it.Kind == evidence.OOMRecovered || c.recovered[it] {
 				if survived == nil || survived.Kind == evidence.OOMRecovered && it.Kind != evidence.OOMRecovered && it.Span.Line-survived.Span.Line <= 3 {
 					survived = it
@@ -838,7 +812,7 @@ func (c *Case) memoryAndNaN() {
 		}
 	}
 	if c.Lead != nil {
-		if IsMemory(c.Lead.Kind) {
+		if c.Lead.Kind.DeviceMemory() {
 			c.Memory = c.Lead
 		}
 		if isNaN(c.Lead.Kind) || c.Lead.Kind == evidence.ScaleOverflow {

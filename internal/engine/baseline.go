@@ -25,12 +25,12 @@ func baseline(ctx context.Context, o Options, s *Study) (*incident.Baseline, err
 		return f.Spans
 	}
 	for _, n := range bad.Names() {
-		if _, ok := good[n]; !ok && comparable(n) {
+		if _, ok := good[n]; !ok && worthListing(n) {
 			out.Diffs = append(out.Diffs, incident.Diff{Name: n, From: "not stated", To: bad[n].Value.String(), Spans: spans(bad[n])})
 		}
 	}
 	for _, n := range good.Names() {
-		if _, ok := bad[n]; !ok && comparable(n) {
+		if _, ok := bad[n]; !ok && worthListing(n) {
 			out.Diffs = append(out.Diffs, incident.Diff{Name: n, From: good[n].Value.String(), To: "not stated", Spans: spans(good[n])})
 		}
 	}
@@ -50,7 +50,7 @@ func baseline(ctx context.Context, o Options, s *Study) (*incident.Baseline, err
 	return out, nil
 }
 
-// comparable reports whether a fact that only one run states is worth listing.
-func comparable(name string) bool {
+// worthListing reports whether a fact that only one run states is worth listing.
+func worthListing(name string) bool {
 	return evidence.FactOf(name) != nil && len(name) > 4 && name[:4] == "run." && name != "run.frameworks" && name != "run.stack" && name != "run.resumed"
 }

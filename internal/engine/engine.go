@@ -95,7 +95,8 @@ func Examine(r *Reading) *Study {
 			if x.Key.Name == "loss" {
 				prev.Points = max(prev.Points, x.Count)
 				if x.First.Step == 0 || x.First.Step == 1 {
-					prev.Opening = spanOf(x, x.First)
+					sp := x.Span(x.First)
+					prev.Opening = &sp
 				}
 			}
 		}

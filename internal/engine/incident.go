@@ -255,12 +255,9 @@ func good(s *evidence.Series, p *evidence.Point) *incident.LastGood {
 	} else {
 		g.Value = fmt.Sprint(p.Value)
 	}
-	g.Span = spanOf(s, *p)
+	sp := s.Span(*p)
+	g.Span = &sp
 	return g
-}
-
-func spanOf(s *evidence.Series, p evidence.Point) *evidence.Span {
-	return &evidence.Span{Artifact: s.Key.Artifact, Kind: "text", Line: p.Line, Offset: p.Offset, Length: int64(p.Length)}
 }
 
 // order relates memory and non-finite values for attempt i.

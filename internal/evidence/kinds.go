@@ -305,3 +305,12 @@ func (s *Spec) Attr(n string) *AttrSpec {
 	}
 	return nil
 }
+
+// DeviceMemory reports whether k is a failure to get device memory.
+func (k Kind) DeviceMemory() bool {
+	switch k {
+	case DeviceOOM, DeviceOOMRaw, LibraryOOM, NCCLOOM, ServeStartOOM, ManagedOOM:
+		return true
+	}
+	return false
+}

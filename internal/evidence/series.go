@@ -191,3 +191,27 @@ func (s *Series) Points() []Point {
 	}
 	return out
 }
+
+// Span returns the line of a point of s.
+func (s *Series) Span(p Point) Span {
+	return Span{Artifact: s.Key.Artifact, Kind: "text", Line: p.Line, Offset: p.Offset, Length: int64(p.Length)}
+}
+
+// LossesBetween counts the logged losses of an artifact between two offsets, in
+// the series that has the most of them there.
+func LossesBetween(series []*Series, artifact string, from, to int64) int {
+	most := 0
+	for _, s := range series {
+		if s.Key.Artifact != artifact || s.Key.Name != "loss" {
+			continue
+		}
+		n := 0
+		for _, p := range s.Points() {
+			if p.Offset > from && p.Offset < to {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}

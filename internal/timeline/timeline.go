@@ -238,7 +238,7 @@ func (t *Timeline) group() {
 		}
 		for _, x := range s.Series {
 			if x.Count > 0 {
-				note(x.Key.Launch, evidence.Span{Artifact: s.Artifact.Path, Kind: "text", Line: x.First.Line, Offset: x.First.Offset, Length: int64(x.First.Length)})
+				note(x.Key.Launch, x.Span(x.First))
 			}
 		}
 		var ls []int
@@ -505,15 +505,16 @@ func (a *Attempt) span(s evidence.Stamp) {
 	if !s.Known() || s.Clock != "wall" || s.NoDate {
 		return
 	}
-	if !a.Start.Known() || comparable(s, a.Start) && s.Time.Before(a.Start.Time) {
+	if !a.Start.Known() || sameClock(s, a.Start) && s.Time.Before(a.Start.Time) {
 		a.Start = s
 	}
-	if !a.End.Known() || comparable(s, a.End) && s.Time.After(a.End.Time) {
+	if !a.End.Known() || sameClock(s, a.End) && s.Time.After(a.End.Time) {
 		a.End = s
 	}
 }
 
-func comparable(a, b evidence.Stamp) bool {
+// sameClock reports whether two stamps can be compared.
+func sameClock(a, b evidence.Stamp) bool {
 	return a.Clock == b.Clock && a.NoYear == b.NoYear && a.NoDate == b.NoDate && (a.Zone == "") == (b.Zone == "")
 }
 
