@@ -140,23 +140,62 @@ func collectives(in Input, f evidence.Known) {
 	if _, ok := f["dist.other_fault"]; !ok && len(spans) > 0 {
 		f.Set("dist.other_fault", evidence.BoolOf(false))
 	}
-	perRank := map[int]int64{}
-	lateSteps := false
-	var comm []evidence.Span
+	communicators(in, f)
+}
+
+// communicators counts the communicators that each process created, and says
+// whether one process went on creating them (two at least: one may be the first
+// use of a lazy group) below the first training values of its own log. Where
+// others' logs hold the training values, that is unknown.
+func communicators(in Input, f evidence.Known) {
+	type log struct {
+		artifact string
+		launch   int
+	}
+	began := map[log]int64{} // offset of the first training value
+	for _, s := range in.Series {
+		if s.Key.Phase == "eval" || s.Count == 0 || !progress(s) || beforeTraining(s) {
+			continue
+		}
+		k := log{s.Key.Artifact, s.Key.Launch}
+		if at, ok := began[k]; !ok || s.First.Offset < at {
+			began[k] = s.First.Offset
+		}
+	}
+	type process struct {
+		rank, pid int
+		host      string
+	}
+	all, late := map[process]int64{}, map[process]int64{}
+	most, growing, known := int64(0), false, false
+	var spans, lateSpans []evidence.Span
 	in.each(evidence.CommCreated, func(e *evidence.Event) {
-		perRank[e.Who.Rank]++
-		if n, _, ok := stepsBefore(in, e); ok && n > 0 {
-			lateSteps = true
-			comm = append(comm, e.Span)
+		p := process{rank: e.Who.Rank, pid: evidence.None}
+		if p.rank == evidence.None {
+			p.pid, p.host = e.Who.PID, e.Who.Host
+		}
+		if e.Quoted || p.rank == evidence.None && p.pid == evidence.None {
+			return
+		}
+		all[p]++
+		most = max(most, all[p])
+		spans = append(spans, e.Span)
+		at, ok := began[log{e.Span.Artifact, e.Who.Launch}]
+		known = known || ok
+		if ok && e.Span.Offset > at {
+			late[p]++
+			growing = growing || late[p] > 1
+			lateSpans = append(lateSpans, e.Span)
 		}
 	})
-	most := int64(0)
-	for _, n := range perRank {
-		most = max(most, n)
+	if most == 0 {
+		return
 	}
-	if most > 0 {
-		f.Set("dist.comms", evidence.IntOf(most), clip(comm)...)
-		f.Set("dist.comms_growing", evidence.BoolOf(lateSteps), clip(comm)...)
+	f.Set("dist.comms", evidence.IntOf(most), clip(spans)...)
+	if growing {
+		f.Set("dist.comms_growing", evidence.BoolOf(true), clip(lateSpans)...)
+	} else if known {
+		f.Set("dist.comms_growing", evidence.BoolOf(false), clip(spans)...)
 	}
 }
 

@@ -280,7 +280,7 @@ var Specs = [...]Spec{
 	{DiskUsage, "a row of df", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"size", Size, ""}, {"used", Size, ""}, {"avail", Size, ""}, {"percent", Int, ""}}},
 	{QuotaUsage, "a row of quota", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"used", Size, ""}, {"quota", Size, ""}, {"limit", Size, ""}, {"exceeded", Bool, ""}}},
 	{JobRecord, "a row of the scheduler's accounting or of its job script", "", RoleContext, 0, []AttrSpec{{"job", Text, ""}, {"state", Text, ""}, attrCode, attrSignal, {"max_rss", Size, ""}, {"req_mem", Size, ""}, {"limit", Text, "time limit"}}},
-	{CommCreated, "a communicator was created", "", RoleContext, 0, []AttrSpec{attrRank, {"nranks", Int, ""}, attrGPU}},
+	{CommCreated, "a communicator was created", "", RoleContext, 0, []AttrSpec{{"nranks", Int, "its size"}}},
 	{Embedded, "a table of the machine (nvidia-smi, df, ps, ...) begins inside a job log", "", RoleContext, 0, []AttrSpec{attrWhat}},
 	{BatchShape, "the shape of one batch (lengths, sentences, tokens)", "", RoleContext, 0, []AttrSpec{{"length", Int, "longest sequence"}, {"count", Int, "samples"}, {"tokens", Int, ""}, {"batch", Int, "batch ordinal"}}},
 }

@@ -68,6 +68,13 @@ func (s *session) emit(e *evidence.Event) {
 			s.ended = true
 		}
 	}
+	if e.Kind == evidence.CommCreated {
+		p := procKey{e.Who.Host, e.Who.PID}
+		if !s.creators[p] && len(s.creators) >= maxCreators {
+			return
+		}
+		s.creators[p] = true
+	}
 	if s.repeats(e, spec) {
 		e.Quoted = true
 	}

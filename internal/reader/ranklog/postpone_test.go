@@ -48,3 +48,30 @@ func TestPostpone(t *testing.T) {
 		t.Errorf("%d phases, %d other events, last %v", phases, others, last)
 	}
 }
+
+// TestCreators: communicators are told of the first processes only, all of
+// theirs, and their ranks are not the job's.
+func TestCreators(t *testing.T) {
+	plan := evidence.Plan{Wordings: []evidence.Wording{{ID: "t/comm", Kind: evidence.CommCreated, Literal: "- Init COMPLETE"}}}
+	var b strings.Builder
+	for n := range 3 {
+		for p := range 2 * maxCreators {
+			fmt.Fprintf(&b, "n1:%d:%d [0] NCCL INFO comm 0x%d rank %d nranks %d cudaDev 0 nvmlDev 0 busId 1000 commId 0x1 - Init COMPLETE\n", 100+p, 900+p, n+1, p%2, 2+n)
+		}
+	}
+	text := b.String()
+	c := reader.NewCollector()
+	in := reader.Input{Artifact: evidence.Artifact{Path: "job.log", Kind: "ranklog"}, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	if err := New(plan).Read(context.Background(), in, c); err != nil {
+		t.Fatal(err)
+	}
+	events := map[int]int{}
+	for _, e := range c.Events {
+		if e.Kind == evidence.CommCreated {
+			events[e.Who.PID]++
+		}
+	}
+	if len(events) != maxCreators || events[100] != 3 {
+		t.Errorf("%d processes, of the first %d", len(events), events[100])
+	}
+}

@@ -16,6 +16,7 @@ import (
 const (
 	maxText      = 4 << 10 // bytes of an event's text and quote
 	maxPerGroup  = 200     // events of one wording, kind and rank in one launch
+	maxCreators  = 32      // processes whose communicators are counted: ranks are alike
 	repeatLines  = 50      // how far apart the copies of one message stand
 	maxWriters   = 1 << 16 // ranks or processes that are told apart
 	maxLineParts = 4096    // carriage-return frames of one line that are looked at
@@ -56,6 +57,7 @@ type session struct {
 	afterFile int64 // the last line that was a frame of no open traceback
 	forward   forwardStack
 	groups    map[groupKey]*group
+	creators  map[procKey]bool // of communicators, up to maxCreators
 	quiet     map[quietKey]*postponed
 	matched   map[*wording]int      // events of each wording in this launch
 	seen      map[string][]sighting // by meaning
@@ -120,7 +122,7 @@ func newSession(want *wanted, art evidence.Artifact, sink reader.Sink, headText 
 		want: want, art: art, sink: sink, lastStep: evidence.None,
 		marked: map[int]bool{}, steps: map[int]int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
 		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{},
-		groups: map[groupKey]*group{}, quiet: map[quietKey]*postponed{}, matched: map[*wording]int{}, seen: map[string][]sighting{},
+		groups: map[groupKey]*group{}, creators: map[procKey]bool{}, quiet: map[quietKey]*postponed{}, matched: map[*wording]int{}, seen: map[string][]sighting{},
 	}
 	s.base = evidence.Nobody()
 	s.base.Attempt, s.base.Host = art.Owner.Attempt, art.Owner.Host
@@ -487,6 +489,7 @@ func (s *session) newLaunch() {
 	clear(s.stated)
 	clear(s.steps)
 	clear(s.pids)
+	clear(s.creators)
 	s.setting.newLaunch()
 }
 
