@@ -134,7 +134,7 @@ func (a *app) debugMatch(cmd *cobra.Command, o engine.Options) error {
 		return nil
 	}
 	values := known.Values()
-	for _, e := range o.Catalog.Candidates(string(c.Lead.Kind)) {
+	for _, e := range o.Catalog.Candidates(c.Asked()...) {
 		fmt.Fprintf(a.out, "entry %s prior=%d\n", e.ID, e.Prior)
 		show := func(what, when string) {
 			if when == "" {

@@ -114,6 +114,28 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 	return c
 }
 
+// Undecided reports whether rivals of other kinds leave open what failed first.
+func (c *Case) Undecided() bool { return len(c.Rivals) > 0 && !c.SameKind }
+
+// Asked lists the event kinds whose entries the case asks: the lead's (who was
+// found by elimination left others waiting), and, where it is undecided, the
+// rivals', because what a rival could be belongs to the picture as well.
+func (c *Case) Asked() []string {
+	if c.Lead == nil {
+		return nil
+	}
+	kinds := []string{string(c.Lead.Kind)}
+	if c.Lead.Kind == "unknown" {
+		kinds = []string{string(evidence.CollTimeout)}
+	}
+	if c.Undecided() {
+		for _, r := range c.Rivals {
+			kinds = append(kinds, string(r.Kind))
+		}
+	}
+	return kinds
+}
+
 func classOf(it *timeline.Item) evidence.Class {
 	if s := evidence.SpecOf(it.Kind); s != nil {
 		return s.Class

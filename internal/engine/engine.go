@@ -207,23 +207,13 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		if c.Lead == nil || i >= maxWeighed && i != s.Main && i != s.Ended {
 			continue
 		}
-		kinds := []string{string(c.Lead.Kind)}
-		if c.Lead.Kind == "unknown" {
-			kinds = []string{string(evidence.CollTimeout)}
-		}
-		caps := diagnose.Caps{Undecided: len(c.Rivals) > 0 && !c.SameKind, Weak: weak[c.Lead.Line] && !saidAgain(c, weak), First: i == 0}
+		caps := diagnose.Caps{Undecided: c.Undecided(), Weak: weak[c.Lead.Line] && !saidAgain(c, weak), First: i == 0}
 		if c.Lead.Source >= 0 {
 			if a := s.Reading.Sources[c.Lead.Source].Artifact; a.Fate != "read" {
 				caps.Damaged = cmp.Or(a.Note, a.Fate)
 			}
 		}
-		// What a rival could be belongs to the picture as well.
-		if caps.Undecided {
-			for _, r := range c.Rivals {
-				kinds = append(kinds, string(r.Kind))
-			}
-		}
-		h := diagnose.Weigh(cat, kinds, s.Known[i], caps)
+		h := diagnose.Weigh(cat, c.Asked(), s.Known[i], caps)
 		if caps.Undecided || len(h) == 0 {
 			if e, err := cat.Entry("undetermined"); err == nil {
 				h = append([]diagnose.Hypothesis{diagnose.Open(e, c, s.Known[i])}, drop(h, "undetermined")...)
