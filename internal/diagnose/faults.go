@@ -694,7 +694,7 @@ func (c *Case) choose(cands []*timeline.Item) {
 // retold reports whether b tells of a's failure once more: the same failure of
 // the same process in the same log.
 func retold(a, b *timeline.Item) bool {
-	if a.Kind != b.Kind || a.Source != b.Source || a.Who.Rank != b.Who.Rank || a.Who.Host != b.Who.Host {
+	if a.Kind != b.Kind || a.Source != b.Source || a.Who.Rank != b.Who.Rank || a.Who.Host != b.Who.Host || a.Attrs.Str("type") != b.Attrs.Str("type") {
 		return false
 	}
 	p, ok := a.Attrs["pid"]
