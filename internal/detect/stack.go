@@ -17,11 +17,6 @@ func stack(in Input, f evidence.Known) {
 	if w := e.Attrs.Str("what"); w != "" {
 		f.Set("fault.what", evidence.TextOf(w), e.Span)
 	}
-	for _, n := range []string{"code", "signal"} {
-		if v, ok := e.Attrs[n]; ok {
-			f.Set("fault."+n, v, e.Span)
-		}
-	}
 	if e.Who.Rank != evidence.None {
 		f.Set("fault.rank", evidence.IntOf(int64(e.Who.Rank)), e.Span)
 	}
@@ -30,7 +25,6 @@ func stack(in Input, f evidence.Known) {
 	}
 	if e.Kind == evidence.Exception {
 		f.Set("exception.type", evidence.TextOf(e.Attrs.Str("type")), e.Span)
-		f.Set("exception.message", evidence.TextOf(e.Attrs.Str("message")), e.Span)
 	}
 	if len(e.Stack) == 0 {
 		return

@@ -71,7 +71,6 @@ var settingKeys = func() map[string]settingKey {
 	add("run.generations", asIs, "atom", "num_generations", "n_samples_per_prompt", "rollout_n", "num_rollouts_per_prompt", "num_samples_per_prompt")
 	add("run.kv_len", asIs, "atom", "max_model_len", "max_context_len")
 	add("run.gpu_fraction", asIs, "atom", "gpu_memory_utilization", "vllm_gpu_memory_utilization", "mem_fraction_static", "xla_python_client_mem_fraction", "per_process_memory_fraction", "per_process_gpu_memory_fraction", "gpu_memory_fraction")
-	add("run.device_map", asIs, "atom", "device_map")
 	add("run.map_location", asIs, "atom", "map_location")
 	add("run.overlap", named, "atom", "overlap_grad_reduce", "overlap_param_gather", "overlap_comm", "overlap_p2p_comm")
 	add("run.graphs", ifSet, "atom", "cuda_graphs", "use_cuda_graph", "enable_cuda_graph", "use_cuda_graphs")
