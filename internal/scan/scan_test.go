@@ -179,3 +179,27 @@ func FuzzScan(f *testing.F) {
 		checkScan(t, atoms, []byte(text))
 	})
 }
+
+// TestLeads checks what may be left out behind an atom that leads, and what not.
+func TestLeads(t *testing.T) {
+	atoms := []Atom{{Text: "it/s", Leads: true, Follows: true}, {Text: "loss=", Follows: true}, {Text: "loss':"}}
+	frame := "\r 10% 5/50 [3.2it/s, loss=2]"
+	tests := []struct {
+		name, text string
+		want       []Hit
+	}{
+		{"one frame", frame, []Hit{{15, 0}}},
+		{"frames of one line", frame + frame + frame, []Hit{{15, 0}}},
+		{"the next line", frame + "\n" + frame, []Hit{{15, 0}, {44, 0}}},
+		{"before it", "loss=1 " + frame, []Hit{{0, 1}, {22, 0}}},
+		{"others", frame + "{'loss': 1}" + frame, []Hit{{15, 0}, {30, 2}}},
+		{"a long line", frame + strings.Repeat(" ", maxDim) + frame, []Hit{{15, 0}, {28 + maxDim + 15, 0}}},
+	}
+	for _, tt := range tests {
+		for _, m := range matchers(atoms) {
+			if got := m.Scan([]byte(tt.text), nil); !slices.Equal(got, tt.want) {
+				t.Errorf("%s, %T: got %v, want %v", tt.name, m.filters[0], got, tt.want)
+			}
+		}
+	}
+}

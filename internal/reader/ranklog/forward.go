@@ -24,8 +24,8 @@ const warningTail = 6
 
 // add takes a frame; one that does not follow the last begins another stack.
 func (s *forwardStack) add(m *message) {
-	f := fileLine.FindStringSubmatch(m.text)
-	if f == nil {
+	path, line, in, ok := frameLine(m.text)
+	if !ok {
 		return
 	}
 	if s.key != m.key || m.span.Line-s.at > 3 {
@@ -33,8 +33,8 @@ func (s *forwardStack) add(m *message) {
 	}
 	s.key, s.at = m.key, m.span.Line
 	if len(s.frames) < keepLast {
-		n, _ := strconv.Atoi(f[2])
-		s.frames = append(s.frames, evidence.Frame{File: bounded(f[1], 400), Line: n, Function: bounded(strings.TrimSpace(f[3]), 200)})
+		n, _ := strconv.Atoi(line)
+		s.frames = append(s.frames, evidence.Frame{File: bounded(path, 400), Line: n, Function: bounded(strings.TrimSpace(in), 200)})
 	}
 }
 

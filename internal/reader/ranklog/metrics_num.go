@@ -90,7 +90,8 @@ func parseNumber(b []byte, i int) (v float64, end int) {
 		}
 	}
 	if digits <= 19 {
-		switch exact := mant < 1<<53; {
+		// By the digits, not by the value: those of one format differ less.
+		switch exact := digits <= 15; {
 		case scale == 0:
 			v = float64(mant)
 		case exact && scale < 0 && scale >= -22:

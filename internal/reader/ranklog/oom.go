@@ -20,7 +20,7 @@ var (
 	oomParen   = spaced(`^\.?\s*\((?:GPU|NPU|XPU) (\d+);([^)]*)(\))?`)
 	oomField   = spaced(sizeIn + ` (total capacity|already allocated|current active|free|allowed|cached|reserved in total)`)
 	oomSent    = spaced(`GPU (\d+) has a total capaci?ty of ` + sizeIn + `(?: of which ` + sizeIn + ` is free)?`)
-	oomProc    = spaced(`(?:Process (\d+)|(this process)) has ` + sizeIn + ` memory in use`)
+	oomProc    = spaced(`^(?:Process (\d+)|(process)) has ` + sizeIn + ` memory in use`)
 	oomAllowed = spaced(sizeIn + ` allowed;`)
 	oomAlloc   = spaced(`Of the allocated memory ` + sizeIn + ` is allocated by PyTorch`)
 	oomPrivate = spaced(sizeIn + ` allocated in private pools`)
@@ -205,16 +205,16 @@ func readOOM(text string) (a evidence.Attrs, complete bool) {
 	}
 	a["form"] = evidence.TextOf(form)
 	readProcesses(a, rest, set)
-	if f := oomAllowed.FindStringSubmatch(rest); f != nil {
+	if f := before(rest, "allowed;", oomAllowed); f != nil {
 		set("allowed", f[1])
 	}
 	if f := oomAlloc.FindStringSubmatch(rest); f != nil {
 		set("allocated", f[1])
 	}
-	if f := oomPrivate.FindStringSubmatch(rest); f != nil {
+	if f := before(rest, "pools", oomPrivate); f != nil {
 		set("private_pools", f[1])
 	}
-	f := oomUnalloc.FindStringSubmatch(rest)
+	f := before(rest, "unallocated", oomUnalloc)
 	if f != nil {
 		set("unallocated", f[1])
 	}
@@ -229,6 +229,22 @@ func readOOM(text string) (a evidence.Attrs, complete bool) {
 		a["reserved"] = sum
 	}
 	return a, f != nil
+}
+
+// before matches re, which ends with last and is short, in text: an expression
+// that begins with a number is else tried at each of them.
+func before(text, last string, re *regexp.Regexp) []string {
+	const reach = 400 // reflowed lines have long blanks
+	for at := 0; ; {
+		next := strings.Index(text[at:], last)
+		if next < 0 {
+			return nil
+		}
+		at += next + len(last)
+		if f := re.FindStringSubmatch(text[max(0, at-reach):at]); f != nil {
+			return f
+		}
+	}
 }
 
 // readParen reads the parenthesis of forms A to C and of the NPU and older XPU
@@ -272,7 +288,19 @@ func readParen(a evidence.Attrs, f []string, rest string, set func(name, text st
 // bytes means "not available" and is not added up.
 func readProcesses(a evidence.Attrs, rest string, set func(name, text string)) {
 	listed, others, self, known := 0, evidence.SizeOf(0, 0), false, true
-	for _, p := range oomProc.FindAllStringSubmatch(rest, 64) {
+	for at := 0; listed < 64; at++ {
+		next := strings.Index(rest[at:], "rocess")
+		if next < 0 {
+			break
+		}
+		at += next
+		if at == 0 {
+			continue
+		}
+		p := oomProc.FindStringSubmatch(rest[at-1:])
+		if p == nil || p[2] != "" && !strings.HasSuffix(strings.TrimRight(rest[:at-1], " \t\r\n\f\v"), "this") {
+			continue
+		}
 		listed++
 		if p[2] != "" {
 			self = true

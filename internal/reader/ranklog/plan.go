@@ -27,6 +27,9 @@ type wording struct {
 	spec    *evidence.Spec // nil when the line only states facts
 	once    sync.Once
 	re, not *regexp.Regexp
+
+	needs, notNeeds demand     // of re and not
+	notWords        []bareWord // not, if it is nothing else
 }
 
 // A structure is a form of text that this package parses itself.
@@ -109,11 +112,11 @@ func (w *wording) compile() {
 			if err != nil {
 				re = never
 			}
-			w.re = re
+			w.re, w.needs = re, demandOf(w.Regexp, w.Literal)
 		}
 		if w.Not != "" {
 			if re, err := regexp.Compile(w.Not); err == nil {
-				w.not = re
+				w.not, w.notNeeds, w.notWords = re, demandOf(w.Not, ""), bareWords(w.Not)
 			}
 		}
 	})
@@ -131,13 +134,24 @@ func (w *wording) match(text string) (groups []string, ok bool) {
 		} else {
 			ok = strings.Contains(text, literal)
 		}
+	} else if !w.needs.metBy(text) {
+		return nil, false
 	} else if groups = w.re.FindStringSubmatch(text); groups != nil {
 		ok = true
 	}
-	if ok && w.not != nil && w.not.MatchString(text) {
+	if ok && w.not != nil && w.refuses(text) {
 		return nil, false
 	}
 	return groups, ok
+}
+
+// refuses reports whether w.not matches text.
+func (w *wording) refuses(text string) bool {
+	if len(w.notWords) == 0 || !isASCII(text) {
+		return w.notNeeds.metBy(text) && w.not.MatchString(text)
+	}
+	low := strings.ToLower(text)
+	return slices.ContainsFunc(w.notWords, func(b bareWord) bool { return b.in(low) })
 }
 
 // on reports whether w applies to artifacts of this kind. An artifact without a

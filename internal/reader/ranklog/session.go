@@ -406,7 +406,7 @@ func (s *session) take(m *message) (code bool) {
 	tb, role := s.follow(m)
 	switch role {
 	case roleCode:
-		if len(m.hits) > 0 && fileLine.MatchString(m.text) {
+		if len(m.hits) > 0 && isFrame(m.text) {
 			s.match(m, nil, role) // the path names the framework
 		}
 		return true

@@ -115,10 +115,10 @@ func (s *session) follow(m *message) (*trace, traceRole) {
 		t.header(s, m)
 		t.state = inFrames
 		return t, roleMore
-	case m.span.Line <= 3 && fileLine.MatchString(m.text): // the start was rotated away
+	case m.span.Line <= 3 && isFrame(m.text): // the start was rotated away
 		s.open(m, stylePython).feed(s, m)
 		return nil, roleCode
-	case fileLine.MatchString(m.text):
+	case isFrame(m.text):
 		s.afterFile = m.span.Line
 		s.forward.add(m)
 		return nil, roleCode
@@ -145,7 +145,6 @@ func traceStart(text string) (traceStyle, bool) {
 }
 
 var (
-	fileLine    = regexp.MustCompile(`^[\s|+\-]*File "([^"]*)", line (\d+)(?:,? in (.*))?$`)
 	richLine    = regexp.MustCompile(`^│\s*(?:in )?(\S+?):(\d+)(?: in (\S+))?`)
 	richIn      = regexp.MustCompile(`^│\s*in (\S+?):(\d+)`)
 	richSource  = regexp.MustCompile(`^│\s*❱\s*\d+[\s│|]*(.*?)\s*│?$`)
@@ -158,6 +157,35 @@ var (
 	startsRun   = regexp.MustCompile(`^Command .*(?:torchrun|torch\.distributed|accelerate|deepspeed|mpirun|srun|python)`)
 	replica     = regexp.MustCompile(`^Caught \w+ in `)
 )
+
+// frameLine takes a line of a stack apart: File "PATH", line N, in NAME, behind
+// blanks and the marks of exception groups. NAME may be missing. By hand, because
+// a regular expression takes a microsecond, and dense logs have millions of them.
+func frameLine(text string) (path, line, in string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t\n\f\r|+-"), `File "`)
+	end := strings.IndexByte(rest, '"')
+	if !ok || end < 0 {
+		return "", "", "", false
+	}
+	path = rest[:end]
+	if rest, ok = strings.CutPrefix(rest[end:], `", line `); !ok {
+		return "", "", "", false
+	}
+	n := 0
+	for n < len(rest) && isDigit(rest[n]) {
+		n++
+	}
+	line, rest = rest[:n], rest[n:]
+	if rest != "" {
+		in, ok = strings.CutPrefix(strings.TrimPrefix(rest, ","), " in ")
+	}
+	return path, line, in, ok && n > 0 && !strings.Contains(in, "\n")
+}
+
+func isFrame(text string) bool {
+	_, _, _, ok := frameLine(text)
+	return ok
+}
 
 // isCode recognises lines that are source code whatever stands around them.
 func isCode(text string) bool {
@@ -337,8 +365,8 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 	}
 	last, wide := t.last, t.wide
 	t.last, t.wide = text, len(m.raw) >= terminalWidth
-	if f := fileLine.FindStringSubmatch(text); f != nil {
-		t.push(f[1], f[2], f[3])
+	if path, line, in, ok := frameLine(text); ok {
+		t.push(path, line, in)
 		t.source, t.alien = true, 0
 		return roleCode
 	}
@@ -388,8 +416,8 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 		}
 	}
 	if wide { // a terminal cut the line above
-		if f := fileLine.FindStringSubmatch(last + body); f != nil {
-			t.push(f[1], f[2], f[3])
+		if path, line, in, ok := frameLine(last + body); ok {
+			t.push(path, line, in)
 			t.source = true
 		}
 		return roleCode
