@@ -103,6 +103,9 @@ func (e *Entry) conditions() []string {
 	for _, c := range e.Checklist {
 		add(c.When)
 	}
+	for _, c := range e.Cases {
+		add(c.When)
+	}
 	return out
 }
 

@@ -32,6 +32,7 @@ type Entry struct {
 	Checklist  []Check     `yaml:"checklist" json:"checklist"`
 	Fix        []Fix       `yaml:"fix" json:"fix"`
 	Remedy     Remedy      `yaml:"remedy" json:"remedy"`
+	Cases      []Case      `yaml:"remedy_when,omitempty" json:"remedy_when,omitempty"`
 	Verify     string      `yaml:"verify" json:"verify"`
 	Risks      []string    `yaml:"risks" json:"risks"`
 	Rollback   string      `yaml:"rollback" json:"rollback"`
@@ -109,7 +110,7 @@ type Step struct {
 type Remedy struct {
 	Scope string `yaml:"scope" json:"scope"` // code, config, environment, launcher, host, device, data, vendor, measure
 	// Change is one sentence. Compute names a calculation of package remedy that
-	// fills {fix.*} values: micro_batch, seq_cap, alloc_conf, gpu_fraction, mem_limit, shm_size, lr_cut, none.
+	// fills {fix.*} values: micro_batch, eval_batch, seq_cap, alloc_conf, gpu_fraction, mem_limit, shm_size, lr_cut, none.
 	Change      string   `yaml:"change" json:"change"`
 	Compute     string   `yaml:"compute,omitempty" json:"compute,omitempty"`
 	Why         string   `yaml:"why" json:"why"`
@@ -121,6 +122,16 @@ type Remedy struct {
 	Effect      string   `yaml:"effect" json:"effect"`     // reads, reversible, changes
 	NextFailure string   `yaml:"next_failure" json:"next_failure"`
 	Options     []string `yaml:"alternatives" json:"alternatives"`
+}
+
+// A Case is the remedy in a situation that the entry's own does not fit, such as
+// a failure in evaluation: the first whose When holds takes its place.
+type Case struct {
+	When     string   `yaml:"when" json:"when"` // CEL
+	In       string   `yaml:"in" json:"in"`     // the situation in words: "in evaluation"
+	Remedy   Remedy   `yaml:"remedy" json:"remedy"`
+	Risks    []string `yaml:"risks" json:"risks"`
+	Rollback string   `yaml:"rollback" json:"rollback"`
 }
 
 // An Edit is the change at one place, for one stack ("any" for all).

@@ -22,11 +22,21 @@ func (l *linter) lintEntry(d *entryDoc) {
 			if !insertable(n) {
 				l.add(doc, doc.line(t.At...), "%s names %q, which is not a declared fact", fieldName(t.At), n)
 			}
-			if strings.HasPrefix(n, "fix.") && (e.Remedy.Compute == "" || e.Remedy.Compute == "none") {
+			if strings.HasPrefix(n, "fix.") && !computing(e, t.At) {
 				l.add(doc, doc.line(t.At...), "%s names %q, but remedy.compute fills nothing in", fieldName(t.At), n)
 			}
 		}
 	}
+}
+
+// computing reports whether the remedy that the text at at belongs to works out
+// values: that of a case for its own texts, the entry's for all others.
+func computing(e *Entry, at []any) bool {
+	c := e.Remedy.Compute
+	if at[0] == "remedy_when" {
+		c = e.Cases[at[1].(int)].Remedy.Compute
+	}
+	return c != "" && c != "none"
 }
 
 func (l *linter) lintIdentity(doc *document, e *Entry) {
@@ -223,24 +233,37 @@ func (l *linter) lintRemedy(doc *document, e *Entry) {
 	if !slices.Contains(stacks, "any") && !slices.Contains(stacks, "pytorch") {
 		l.add(doc, doc.line("fix"), "fix needs a stack any or pytorch")
 	}
-	r := &e.Remedy
-	l.one(doc, r.Scope, scopes, "remedy", "scope")
-	l.one(doc, r.Compute, computes, "remedy", "compute")
-	l.one(doc, r.Effect, effects, "remedy", "effect")
-	l.filled(doc, r.Change, "remedy", "change")
-	l.filled(doc, r.Why, "remedy", "why")
-	l.filled(doc, r.Verify, "remedy", "verify")
-	l.filled(doc, r.Expected, "remedy", "expected")
-	l.filled(doc, r.Cost, "remedy", "cost")
-	l.filled(doc, r.NextFailure, "remedy", "next_failure")
-	l.list(doc, r.Options, 0, "remedy", "alternatives")
+	l.lintChange(doc, &e.Remedy, "remedy")
+	for i, c := range e.Cases {
+		at := []any{"remedy_when", i}
+		l.lintWhen(doc, c.When, append(slices.Clone(at), "when")...)
+		l.filled(doc, c.In, append(slices.Clone(at), "in")...)
+		l.lintChange(doc, &c.Remedy, append(slices.Clone(at), "remedy")...)
+		l.filled(doc, c.Rollback, append(slices.Clone(at), "rollback")...)
+		l.list(doc, c.Risks, 0, append(slices.Clone(at), "risks")...)
+	}
+}
+
+// lintChange checks one remedy, which stands at at.
+func (l *linter) lintChange(doc *document, r *Remedy, at ...any) {
+	under := func(n ...any) []any { return append(slices.Clone(at), n...) }
+	l.one(doc, r.Scope, scopes, under("scope")...)
+	l.one(doc, r.Compute, computes, under("compute")...)
+	l.one(doc, r.Effect, effects, under("effect")...)
+	l.filled(doc, r.Change, under("change")...)
+	l.filled(doc, r.Why, under("why")...)
+	l.filled(doc, r.Verify, under("verify")...)
+	l.filled(doc, r.Expected, under("expected")...)
+	l.filled(doc, r.Cost, under("cost")...)
+	l.filled(doc, r.NextFailure, under("next_failure")...)
+	l.list(doc, r.Options, 0, under("alternatives")...)
 	if len(r.Edits) == 0 && slices.Contains([]string{"code", "config", "environment", "launcher"}, r.Scope) {
-		l.add(doc, doc.line("remedy"), "remedy of scope %s needs an edit that says where", r.Scope)
+		l.add(doc, doc.line(at...), "remedy of scope %s needs an edit that says where", r.Scope)
 	}
 	for i, x := range r.Edits {
-		l.one(doc, x.Stack, Stacks, "remedy", "edits", i, "stack")
-		l.filled(doc, x.Where, "remedy", "edits", i, "where")
-		l.filled(doc, x.To, "remedy", "edits", i, "to")
+		l.one(doc, x.Stack, Stacks, under("edits", i, "stack")...)
+		l.filled(doc, x.Where, under("edits", i, "where")...)
+		l.filled(doc, x.To, under("edits", i, "to")...)
 	}
 }
 
@@ -324,20 +347,28 @@ func (e *Entry) Texts() []PlacedText {
 			add(s.Code, "fix", i, "steps", j, "code")
 		}
 	}
-	r := &e.Remedy
-	add(r.Change, "remedy", "change")
-	add(r.Why, "remedy", "why")
-	for i, x := range r.Edits {
-		add(x.Where, "remedy", "edits", i, "where")
-		add(x.From, "remedy", "edits", i, "from")
-		add(x.To, "remedy", "edits", i, "to")
+	remedy := func(r *Remedy, at ...any) {
+		put := func(text string, more ...any) { add(text, append(slices.Clone(at), more...)...) }
+		put(r.Change, "change")
+		put(r.Why, "why")
+		for i, x := range r.Edits {
+			put(x.Where, "edits", i, "where")
+			put(x.From, "edits", i, "from")
+			put(x.To, "edits", i, "to")
+		}
+		put(r.Command, "command")
+		put(r.Verify, "verify")
+		put(r.Expected, "expected")
+		put(r.Cost, "cost")
+		put(r.NextFailure, "next_failure")
+		list(r.Options, append(slices.Clone(at), "alternatives")...)
 	}
-	add(r.Command, "remedy", "command")
-	add(r.Verify, "remedy", "verify")
-	add(r.Expected, "remedy", "expected")
-	add(r.Cost, "remedy", "cost")
-	add(r.NextFailure, "remedy", "next_failure")
-	list(r.Options, "remedy", "alternatives")
+	remedy(&e.Remedy, "remedy")
+	for i, c := range e.Cases {
+		remedy(&c.Remedy, "remedy_when", i, "remedy")
+		list(c.Risks, "remedy_when", i, "risks")
+		add(c.Rollback, "remedy_when", i, "rollback")
+	}
 	add(e.Verify, "verify")
 	list(e.Risks, "risks")
 	add(e.Rollback, "rollback")

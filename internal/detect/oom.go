@@ -176,7 +176,7 @@ func exactTensor(f evidence.Known, requested evidence.Value, length evidence.Fou
 	}
 }
 
-// exactLogits checks whether the request is the logits of the whole micro-batch:
+// exactLogits checks whether the request is the logits of the whole micro-batch, in evaluation that of evaluation:
 // samples x tokens x vocabulary x 2 or 4 bytes, rounded up to 2 MiB as the
 // allocator does for requests above 10 MiB (kRoundLarge, CUDACachingAllocator.cpp).
 func exactLogits(f evidence.Known, requested evidence.Value) {
@@ -186,6 +186,9 @@ func exactLogits(f evidence.Known, requested evidence.Value) {
 		return
 	}
 	batch := max(f["run.batch"].Value.I, 1)
+	if n, ok := f["run.eval_batch"]; ok && f["oom.phase"].Value.S == "evaluation" {
+		batch = max(n.Value.I, 1)
+	}
 	lengths := []evidence.Found{f["batch.length"], f["run.seq_len"]}
 	for _, l := range lengths {
 		for _, bytes := range []int64{2, 4} {

@@ -8,7 +8,7 @@ import (
 
 // stacks orders framework names from the one whose settings a person changes to
 // the one below it.
-var stacks = []string{"vllm", "sglang", "torchtitan", "megatron", "nemo", "trl", "axolotl", "llamafactory", "unsloth", "hf", "lightning", "ultralytics", "mmengine", "detectron2", "fairseq", "keras", "maxtext", "deepspeed", "composer", "accelerate", "diffusers", "fsdp", "torchtune", "timm", "tensorflow", "jax", "pytorch"}
+var stacks = []string{"vllm", "sglang", "torchtitan", "megatron", "nemo", "trl", "axolotl", "llamafactory", "unsloth", "hf", "lightning", "ultralytics", "mmengine", "detectron2", "fairseq", "keras", "maxtext", "deepspeed", "composer", "accelerate", "diffusers", "fsdp", "torchtune", "timm", "tensorflow", "jax", "transformers", "pytorch"}
 
 // settings takes over the stated facts; the last statement of a name counts, as
 // later configuration overrides earlier, except that run.frameworks gathers.
@@ -124,9 +124,10 @@ var sourceStack = map[string]string{
 	"timm": "timm", "composer": "composer", "keras": "keras", "maxtext": "maxtext", "vllm": "vllm", "sglang": "sglang", "diffusers": "diffusers",
 }
 
-// fileStack names the framework by a folder in a traceback's file names.
+// fileStack names the framework by a folder in a traceback's file names. A
+// model of transformers also runs in loops that know no Trainer.
 var fileStack = map[string]string{
-	"/transformers/": "hf", "/lightning/": "lightning", "/pytorch_lightning/": "lightning", "/deepspeed/": "deepspeed", "/megatron/": "megatron",
+	"/transformers/": "transformers", "/transformers/trainer": "hf", "/lightning/": "lightning", "/pytorch_lightning/": "lightning", "/deepspeed/": "deepspeed", "/megatron/": "megatron",
 	"/torchtitan/": "torchtitan", "/vllm/": "vllm", "/sglang/": "sglang", "/jax/": "jax", "/tensorflow/": "tensorflow", "/keras/": "keras",
 	"/fairseq/": "fairseq", "/mmengine/": "mmengine", "/detectron2/": "detectron2", "/ultralytics/": "ultralytics", "/accelerate/": "accelerate",
 	"/diffusers/": "diffusers", "/torch/": "pytorch", "/trl/": "trl", "/composer/": "composer", "/timm/": "timm", "/torchtune/": "torchtune", "/fsdp/": "fsdp",

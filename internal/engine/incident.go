@@ -39,7 +39,7 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 		Artifacts: []incident.Artifact{}, PassedOver: []incident.PassedOver{}, Context: []incident.Quote{}, Checklist: []incident.CheckItem{},
 	}
 	for i := range s.Cases {
-		inc.Attempts = append(inc.Attempts, s.attempt(i))
+		inc.Attempts = append(inc.Attempts, s.attempt(i, o.Catalog))
 	}
 	inc.Findings = inc.Attempts[s.Main].Findings
 	inc.Outcome = s.Cases[s.Ended].Outcome
@@ -64,7 +64,7 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 }
 
 // attempt is everything that is said of one attempt.
-func (s *Study) attempt(i int) incident.Attempt {
+func (s *Study) attempt(i int, cat *catalog.Catalog) incident.Attempt {
 	c, t := s.Cases[i], s.Timeline.Attempts[i]
 	out := incident.Attempt{ID: t.ID, Spans: []evidence.Span{}, Hosts: []string{}, Outcome: c.Outcome, Command: t.Command, Start: timeOf(t.Start), End: timeOf(t.End)}
 	for n, p := range t.Parts {
@@ -116,7 +116,9 @@ func (s *Study) attempt(i int) incident.Attempt {
 		f.Hypotheses = append(f.Hypotheses, h.Incident(values))
 	}
 	if h := s.Weighed[i]; len(h) > 0 {
-		l := &remedy.Leading{Entry: h[0].Entry, Standing: h[0].Standing, Missing: h[0].Missing}
+		l := &remedy.Leading{Entry: h[0].Entry, Standing: h[0].Standing, Missing: h[0].Missing, Holds: func(when string) bool {
+			return cat.Eval(when, values).Verdict == catalog.True
+		}}
 		if len(h) > 1 && h[1].Standing == h[0].Standing {
 			l.Rival = h[1].Entry.Title
 		}

@@ -83,6 +83,9 @@ func layout(e *catalog.Entry) page {
 		return item{text: plain(c.Item), more: more("How: ", c.How)}
 	}))
 	add("The one change", change(&e.Remedy)...)
+	for _, c := range e.Cases {
+		add("The one change "+plain(c.In), change(&c.Remedy)...)
+	}
 	var fix []block
 	for _, f := range e.Fix {
 		fix = append(fix, block{kind: subheading, text: stackName(f.Stack)}, block{text: plain(f.Why)},

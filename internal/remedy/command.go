@@ -15,6 +15,7 @@ var flags = []struct {
 	option    *regexp.Regexp
 }{
 	{"run.batch", "fix.micro_batch", regexp.MustCompile(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_]train[-_]batch[-_]size|train[-_](?:micro[-_])?batch[-_]size(?:[-_]per[-_]gpu)?|(?:micro|device)[-_]batch[-_]size|batch[-_]size|batch|bs)[ =])(\d+)\b`)},
+	{"run.eval_batch", "fix.eval_batch", regexp.MustCompile(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_])?(?:eval|val)[-_](?:micro[-_])?batch[-_]size[ =])(\d+)\b`)},
 	{"run.accumulation", "fix.accumulation", regexp.MustCompile(`((?:^|\s)-{1,2}(?:gradient[-_]accumulation[-_]steps|grad[-_]accum(?:ulation)?(?:[-_]steps)?|accum(?:ulate)?(?:[-_]steps|[-_]grad[-_]batches)?|accumulation[-_]steps|ga)[ =])(\d+)\b`)},
 }
 

@@ -23,4 +23,6 @@ func TestWithChange(t *testing.T) {
 	f("torchrun fit.py --device-batch-size 8 --accum 2", "torchrun fit.py --device-batch-size 4 --accum 4", true)
 	f("python fit.py --config a.yaml", "python fit.py --config a.yaml", false)
 	f("python fit.py --eval-batch-size 8", "python fit.py --eval-batch-size 8", false)
+	values = map[string]evidence.Value{"run.eval_batch": evidence.IntOf(48), "fix.eval_batch": evidence.IntOf(6)}
+	f("python fit.py --batch-size 48 --per_device_eval_batch_size=48", "python fit.py --batch-size 48 --per_device_eval_batch_size=6", true)
 }

@@ -12,6 +12,7 @@ import (
 // value that cannot be computed is left out, and the entry's text falls back.
 var calculations = map[string]func(evidence.Known, map[string]evidence.Value){
 	"micro_batch":  microBatch,
+	"eval_batch":   evalBatch,
 	"seq_cap":      seqCap,
 	"alloc_conf":   allocConf,
 	"gpu_fraction": gpuFraction,
@@ -74,6 +75,22 @@ func microBatch(known evidence.Known, values map[string]evidence.Value) {
 	values["fix.micro_batch"] = evidence.IntOf(best)
 	values["fix.accumulation"] = evidence.IntOf(effective / best)
 	values["fix.basis"] = evidence.TextOf(basis)
+}
+
+// evalBatch cuts the evaluation batch to the one that training runs with, which
+// keeps activations and gradients beside the same samples; where that is unknown
+// or no smaller, to half.
+func evalBatch(_ evidence.Known, values map[string]evidence.Value) {
+	n, train := values["run.eval_batch"].I, values["run.batch"].I
+	switch {
+	case n <= 1 || n > 1<<20:
+	case train >= 1 && train < n && values["run.progressed"].True():
+		values["fix.eval_batch"] = evidence.IntOf(train)
+		values["fix.basis"] = evidence.TextOf("training runs with it and keeps more for each sample")
+	default:
+		values["fix.eval_batch"] = evidence.IntOf(n / 2)
+		values["fix.basis"] = evidence.TextOf("half of the present evaluation batch")
+	}
 }
 
 // stateBytes estimates weights, gradients and optimizer states of one rank.
@@ -147,13 +164,20 @@ func gpuFraction(_ evidence.Known, values map[string]evidence.Value) {
 	}
 }
 
-// memLimit is a quarter above what was used, in whole gibibytes.
+// memLimit is a quarter above the limit, in whole gibibytes. What a record says
+// was used can be one process's share of what the limit counts, and a multiple
+// of that could be a cut: without a limit there is no number.
 func memLimit(_ evidence.Known, values map[string]evidence.Value) {
-	used := max(values["host.used"].Hi, values["host.limit"].Hi)
-	if used <= 0 {
+	limit := values["host.limit"].Hi
+	if limit <= 0 {
 		return
 	}
-	g := (used/4*5 + 1<<30 - 1) >> 30
+	if now := values["host.limit"].Mid(); now%(1<<30) == 0 {
+		values["fix.mem_now"] = evidence.TextOf(fmt.Sprintf("%dG", now>>30))
+	} else {
+		values["fix.mem_now"] = evidence.TextOf(fmt.Sprintf("%dM", now>>20))
+	}
+	g := (max(limit, values["host.used"].Hi)/4*5 + 1<<30 - 1) >> 30
 	values["fix.mem_limit"] = evidence.SizeOf(g<<30, g<<30)
 	values["fix.mem_limit_gib"] = evidence.IntOf(g)
 }

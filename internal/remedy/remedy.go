@@ -5,6 +5,7 @@ package remedy
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
@@ -18,6 +19,8 @@ type Leading struct {
 	Standing string
 	Missing  []incident.Missing
 	Rival    string // title of the next hypothesis, "" if there is none
+	// Holds reports whether a condition of the entry is known to hold; nil: none does.
+	Holds func(when string) bool
 }
 
 // Choose returns the remedy for the leading hypothesis, or nil where there is
@@ -35,12 +38,22 @@ func Choose(l *Leading, known evidence.Known, command string, keptLogging bool) 
 	if l.Standing == incident.Possible && len(l.Missing) > 0 {
 		r = measure(l, values)
 	} else {
-		r = change(l.Entry, known, values)
+		r = change(l.Entry, l.fitting(), known, values)
 	}
 	if keptLogging {
 		r.Logging = loggingEdit(values)
 	}
 	return r
+}
+
+// fitting is the entry's remedy for the situation of this run.
+func (l *Leading) fitting() catalog.Case {
+	for _, c := range l.Entry.Cases {
+		if l.Holds != nil && l.Holds(c.When) {
+			return c
+		}
+	}
+	return catalog.Case{Remedy: l.Entry.Remedy, Risks: l.Entry.Risks, Rollback: l.Entry.Rollback}
 }
 
 // measure is the remedy of an undecided cause.
@@ -58,36 +71,36 @@ func measure(l *Leading, values map[string]evidence.Value) *incident.Remedy {
 	if l.Rival != "" {
 		r.Why = fmt.Sprintf("The evidence does not decide between %q and %q; this is the cheapest fact that tells them apart.", l.Entry.Title, l.Rival)
 	}
-	if c := catalog.ExpandSentences(l.Entry.Remedy.Change, values); c != "" {
+	if c := catalog.ExpandSentences(l.fitting().Remedy.Change, values); c != "" {
 		r.Alternatives = append(r.Alternatives, "If the answer confirms it: "+c)
 	}
 	return r
 }
 
-// change is the entry's own remedy with values filled in.
-func change(e *catalog.Entry, known evidence.Known, values map[string]evidence.Value) *incident.Remedy {
-	compute(e.Remedy.Compute, known, values)
+// change is one of the entry's remedies with values filled in.
+func change(e *catalog.Entry, c catalog.Case, known evidence.Known, values map[string]evidence.Value) *incident.Remedy {
+	compute(c.Remedy.Compute, known, values)
 	if own, ok := values["run.command"]; ok {
 		own.S, _ = withChange(own.S, values)
 		values["run.command"] = own
 	}
 	x := func(s string) string { return catalog.ExpandSentences(s, values) }
 	r := &incident.Remedy{
-		Entry: e.ID, Scope: e.Remedy.Scope, Change: x(e.Remedy.Change), Why: x(e.Remedy.Why),
-		Command: command(e.Remedy.Command, values), Verify: x(e.Remedy.Verify), Rollback: x(e.Rollback), Cost: x(e.Remedy.Cost), Effect: e.Remedy.Effect,
-		NextFailure: x(e.Remedy.NextFailure), Edits: edits(e, values), Risks: []string{}, Alternatives: []string{}, Expected: map[string]any{},
+		Entry: e.ID, Scope: c.Remedy.Scope, Change: x(c.Remedy.Change), Why: x(c.Remedy.Why),
+		Command: command(c.Remedy.Command, values), Verify: x(c.Remedy.Verify), Rollback: x(c.Rollback), Cost: x(c.Remedy.Cost), Effect: c.Remedy.Effect,
+		NextFailure: x(c.Remedy.NextFailure), Edits: edits(c.Remedy.Edits, values), Risks: []string{}, Alternatives: []string{}, Expected: map[string]any{},
 	}
-	for _, s := range e.Risks {
+	for _, s := range c.Risks {
 		if s = x(s); s != "" {
 			r.Risks = append(r.Risks, s)
 		}
 	}
-	for _, s := range e.Remedy.Options {
+	for _, s := range c.Remedy.Options {
 		if s = x(s); s != "" {
 			r.Alternatives = append(r.Alternatives, s)
 		}
 	}
-	if s := x(e.Remedy.Expected); s != "" {
+	if s := x(c.Remedy.Expected); s != "" {
 		r.Expected["shows"] = s
 	}
 	for name, key := range map[string]string{"oom.requested": "observed_requested_bytes", "oom.allocated": "observed_allocated_bytes", "oom.capacity": "observed_capacity_bytes"} {
@@ -111,10 +124,13 @@ func command(text string, values map[string]evidence.Value) string {
 	return s
 }
 
+// ofTrainer are the places of edits that only a run under transformers' Trainer has.
+var ofTrainer = regexp.MustCompile(`Trainer|TrainingArguments|Config`)
+
 // edits picks those of the stack that the log shows: the framework whose
 // settings the person changes first, then the ones below it, then plain PyTorch,
 // then any.
-func edits(e *catalog.Entry, values map[string]evidence.Value) []incident.Edit {
+func edits(all []catalog.Edit, values map[string]evidence.Value) []incident.Edit {
 	order := strings.Fields(values["run.frameworks"].S)
 	if values["seen.job_record"].I > 0 || values["seen.host_oom_sched"].I > 0 {
 		order = append(order, "slurm")
@@ -125,8 +141,8 @@ func edits(e *catalog.Entry, values map[string]evidence.Value) []incident.Edit {
 	order = append(order, "pytorch", "any")
 	out := []incident.Edit{}
 	for _, stack := range order {
-		for _, ed := range e.Remedy.Edits {
-			if ed.Stack != stack {
+		for _, ed := range all {
+			if ed.Stack != stack && !(stack == "transformers" && ed.Stack == "hf" && !ofTrainer.MatchString(ed.Where)) {
 				continue
 			}
 			to, unknown := catalog.Expand(ed.To, values)

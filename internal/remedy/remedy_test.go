@@ -98,10 +98,18 @@ func TestComputedValues(t *testing.T) {
 		{"gpu_fraction", "{fix.gpu_fraction|none}", facts{"oom.free": gibs(30), "oom.capacity": gibs(40)}, "0.73"},
 		{"gpu_fraction", "{fix.gpu_fraction|none}", facts{"oom.free": gibs(.5), "oom.capacity": gibs(40)}, "none"},
 		{"gpu_fraction", "{fix.gpu_fraction|none}", facts{"oom.free": gibs(30)}, "none"},
-		{"mem_limit", "{fix.mem_limit_gib|none}", facts{"host.used": gibs(64)}, "80"},
+		{"mem_limit", "{fix.mem_limit_gib|none} {fix.mem_now|none}", facts{"host.used": gibs(64)}, "none none"}, // perhaps one process of many under an unknown limit
+		{"mem_limit", "{fix.mem_now} to {fix.mem_limit_gib}G", facts{"host.limit": gibs(200)}, "200G to 250G"},
+		{"mem_limit", "{fix.mem_now} to {fix.mem_limit_gib}G", facts{"host.limit": gibs(1.5)}, "1536M to 2G"},
 		{"mem_limit", "{fix.mem_limit_gib|none}", facts{"host.used": gibs(60), "host.limit": gibs(64)}, "80"},
 		{"mem_limit", "{fix.mem_limit_gib|none}", facts{}, "none"},
 		{"shm_size", "{fix.shm_gib}", facts{}, "8"},
+		{"eval_batch", "{fix.eval_batch|none}", facts{}, "none"},
+		{"eval_batch", "{fix.eval_batch|none}", facts{"run.eval_batch": evidence.IntOf(1)}, "none"},
+		{"eval_batch", "{fix.eval_batch|none}", facts{"run.eval_batch": evidence.IntOf(48)}, "24"},
+		{"eval_batch", "{fix.eval_batch|none}", facts{"run.eval_batch": evidence.IntOf(48), "run.batch": evidence.IntOf(6)}, "24"}, // nobody knows that 6 fits
+		{"eval_batch", "{fix.eval_batch|none}", facts{"run.eval_batch": evidence.IntOf(48), "run.batch": evidence.IntOf(6), "run.progressed": evidence.BoolOf(true)}, "6"},
+		{"eval_batch", "{fix.eval_batch|none}", facts{"run.eval_batch": evidence.IntOf(6), "run.batch": evidence.IntOf(6), "run.progressed": evidence.BoolOf(true)}, "3"},
 		{"shm_size", "{fix.shm_gib}", facts{"run.workers": evidence.IntOf(4), "run.world": evidence.IntOf(8)}, "32"},
 		{"shm_size", "{fix.shm_gib}", facts{"run.workers": evidence.IntOf(16), "run.world": evidence.IntOf(512)}, "64"},
 		{"lr_cut", "{fix.lr|a tenth}", facts{"run.lr": evidence.FloatOf(3e-4)}, "3e-05"},
@@ -163,6 +171,7 @@ func TestEdits(t *testing.T) {
 		{"deepspeed pytorch", nil, "pytorch", "loss.detach()", "loss"}, // deepspeed's needs a value that is unknown
 		{"deepspeed pytorch", map[string]evidence.Value{"run.zero_stage": evidence.IntOf(3)}, "deepspeed", "3", "x"},
 		{"jax", nil, "pytorch", "loss.detach()", "loss"},
+		{"transformers pytorch", nil, "pytorch", "loss.detach()", "loss"}, // no Trainer, no TrainingArguments
 		{"", nil, "pytorch", "loss.detach()", "loss"},
 	} {
 		facts := map[string]evidence.Value{"run.frameworks": evidence.TextOf(tt.frameworks)}
@@ -174,6 +183,25 @@ func TestEdits(t *testing.T) {
 			t.Errorf("%q %v: edits are %+v", tt.frameworks, tt.more, r.Edits)
 		}
 	}
+}
+
+// TestCases: the first case that is known to hold takes the place of the
+// entry's own remedy, with its own risks and way back.
+func TestCases(t *testing.T) {
+	e := entry()
+	e.Cases = []catalog.Case{
+		{When: "a", Remedy: catalog.Remedy{Scope: "config", Change: "A."}},
+		{When: "b", Remedy: catalog.Remedy{Scope: "config", Change: "B."}, Risks: []string{"of b"}, Rollback: "undo b"},
+	}
+	f := func(holds, change, rollback string, risks ...string) {
+		t.Helper()
+		r := remedy.Choose(&remedy.Leading{Entry: e, Standing: incident.Supported, Holds: func(w string) bool { return w == holds }}, known(nil), "", false)
+		if r.Change != change || r.Rollback != rollback || !reflect.DeepEqual(r.Risks, risks) {
+			t.Errorf("%q holds: %q, %q, %q", holds, r.Change, r.Rollback, r.Risks)
+		}
+	}
+	f("", "Detach the loss.", "undo", "always")
+	f("b", "B.", "undo b", "of b")
 }
 
 // TestMeasure: an undecided cause calls for the fact that decides, not for a

@@ -292,13 +292,16 @@ func (t *Timeline) group() {
 		k.series = series[src]
 		return index[k]
 	}
+	from := map[*Attempt]int{} // source of its command
 	for _, it := range t.Items {
 		it.Attempt = of(it.Source, it.Who.Launch)
 		if it.Attempt >= 0 {
 			a := t.Attempts[it.Attempt]
 			a.Items = append(a.Items, it)
-			if it.Kind == evidence.LaunchMark && a.Command == "" && it.Attrs.Str("what") != "note" {
-				a.Command = it.Attrs.Str("command")
+			if it.Kind == evidence.LaunchMark && it.Attrs.Str("what") != "note" {
+				if c := it.Attrs.Str("command"); c != "" && (a.Command == "" || running(c) > running(a.Command) || it.Source == from[a] && running(c) == running(a.Command) && running(c) > 0) {
+					a.Command, from[a] = c, it.Source
+				}
 			}
 			a.span(it.Stamp)
 		}
@@ -474,6 +477,24 @@ func (t *Timeline) sequence() []int {
 		}
 	}
 	return out
+}
+
+var (
+	launcher = regexp.MustCompile(`(?:^|[\s/])(?:torchrun|accelerate launch|deepspeed|srun|mpirun|mpiexec|horovodrun|python[\d.]* -m torch\.distributed\.(?:run|launch))(?:\s|$)`)
+	program  = regexp.MustCompile(`(?:^|[\s/])(?:python[\d.]*\s|(?:bash|sh)\s+\S|\S+\.(?:py|sh)(?:\s|$))`)
+)
+
+// running ranks a shell command by how surely it starts a training run: a
+// launcher, then a program or script, then anything else. What is typed before
+// a run (cd, ls, an editor) stands in the same launch.
+func running(command string) int {
+	switch {
+	case launcher.MatchString(command):
+		return 2
+	case program.MatchString(command):
+		return 1
+	}
+	return 0
 }
 
 // hasMarks reports whether a source shows its own beginning, so that it can be

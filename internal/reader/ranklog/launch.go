@@ -102,7 +102,7 @@ var (
 )
 
 // launchOf makes the launch event of a command line that no wording took. A
-// comment at the prompt is one too: people note there what they changed.
+// comment at the prompt is one without a command: people note there what they changed.
 func (s *session) launchOf(m *message) {
 	e := s.event(evidence.LaunchMark, m)
 	what := "command"
@@ -120,7 +120,7 @@ func (s *session) launchMark(e *evidence.Event, m *message) {
 		return
 	}
 	m.launched = true
-	if m.command != "" && e.Attrs.Str("command") == "" {
+	if m.command != "" && !strings.HasPrefix(m.command, "#") && e.Attrs.Str("command") == "" {
 		if e.Attrs == nil {
 			e.Attrs = evidence.Attrs{}
 		}
@@ -128,7 +128,5 @@ func (s *session) launchMark(e *evidence.Event, m *message) {
 	}
 	s.mark(e)
 	s.emit(e)
-	if !strings.HasPrefix(m.command, "#") {
-		s.setting.command(s, e.Attrs.Str("command"), m)
-	}
+	s.setting.command(s, e.Attrs.Str("command"), m)
 }

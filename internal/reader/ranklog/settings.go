@@ -91,7 +91,18 @@ func (c *settings) follow(s *session, m *message) {
 // pairs reads key and value pairs; all of them, or only those whose key sets a
 // declared fact.
 func (c *settings) pairs(s *session, m *message, all bool) {
-	for _, f := range pairExpr.FindAllStringSubmatch(m.text, maxPairs) {
+	text := m.text
+	for range maxPairs {
+		at := pairExpr.FindStringSubmatchIndex(text)
+		if at == nil {
+			break
+		}
+		f := []string{text[at[0]:at[1]], text[at[2]:at[3]], text[at[4]:at[5]], text[at[6]:at[7]]}
+		if strings.Contains(text[at[5]:at[6]], ": ") && assignment.MatchString(f[3]) {
+			text = text[at[6]:] // a title before pairs: "config: batch_size=8 lr=0.1"
+			continue
+		}
+		text = text[at[1]:]
 		name := f[1]
 		if c.under != "" && name == "stage" {
 			name = "zero_stage"
