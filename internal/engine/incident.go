@@ -310,9 +310,31 @@ func diffs(a, b evidence.Known) []incident.Diff {
 		if !ok || x.Value.String() == y.Value.String() || len(out) >= maxSettings {
 			continue
 		}
+		if strings.HasPrefix(n, "setting.") && stated(out, x, y) {
+			continue
+		}
 		out = append(out, incident.Diff{Name: strings.TrimPrefix(strings.TrimPrefix(n, "setting."), "run."), From: x.Value.String(), To: y.Value.String(), Spans: append(slices.Clone(x.Spans), y.Spans...)})
 	}
 	return out
+}
+
+// stated reports whether a difference in out is this very one: a configuration
+// key that sets a declared fact differs beside the fact, on the same lines.
+func stated(out []incident.Diff, x, y evidence.Found) bool {
+	for _, d := range out {
+		same := func(v string, f evidence.Found) bool {
+			a, err1 := strconv.ParseFloat(v, 64)
+			b, err2 := strconv.ParseFloat(f.Value.String(), 64)
+			if v != f.Value.String() && (err1 != nil || err2 != nil || a != b) {
+				return false
+			}
+			return slices.ContainsFunc(f.Spans, func(s evidence.Span) bool { return slices.Contains(d.Spans, s) })
+		}
+		if same(d.From, x) && same(d.To, y) {
+			return true
+		}
+	}
+	return false
 }
 
 // contributing states what made it worse and what contradicts the launcher.

@@ -63,7 +63,7 @@ var FactSpecs = [...]FactSpec{
 	{"memory.outside_grows", Bool, "free device memory shrinks while reserved memory does not grow as much: growth outside the allocator", "log torch.cuda.mem_get_info() beside torch.cuda.memory_reserved() every step", "one short run", "reversible"},
 	{"memory.retries", Int, "allocator retries or cache flushes reported", "", "", ""},
 	{"memory.after_init", Size, "allocated memory after model set-up, before the first step", "print torch.cuda.memory_allocated() after the model and optimizer are built and after the first optimizer step", "one short run", "reversible"},
-	{"replay.expandable_avoids", Bool, "a replay of the recorded allocations fits under expandable segments", "record a snapshot (torch.cuda.memory._record_memory_history, _dump_snapshot) and run inquest memory SNAPSHOT --replay auto", "one short run", "reversible"},
+	{"replay.expandable_avoids", Bool, "a replay of the recorded allocations fits under expandable segments", "rerun past the failing step with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and nothing else changed", "one short run", "reversible"},
 	{"snapshot.graph_held", Bool, "a memory snapshot shows activations of past steps still alive", "record a memory snapshot over three steps and look for blocks of step 1 alive in step 3; or check whether the accumulated variable has a grad_fn", "one short run", "reversible"},
 
 	// Devices and processes beside the run.

@@ -3,6 +3,7 @@ package remedy
 import (
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -18,6 +19,33 @@ var flags = []struct {
 	{"run.eval_batch", "fix.eval_batch", regexp.MustCompile(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_])?(?:eval|val)[-_](?:micro[-_])?batch[-_]size[ =])(\d+)\b`)},
 	{"run.accumulation", "fix.accumulation", regexp.MustCompile(`((?:^|\s)-{1,2}(?:gradient[-_]accumulation[-_]steps|grad[-_]accum(?:ulation)?(?:[-_]steps)?|accum(?:ulate)?(?:[-_]steps|[-_]grad[-_]batches)?|accumulation[-_]steps|ga)[ =])(\d+)\b`)},
 }
+
+var (
+	toFile     = regexp.MustCompile(`\s+(?:\|&?\s*tee(?:\s+-\S+)*\s+[^\s"'|;&]+|(?:&|\d)?>>?\s*[^\s"'|;&]+)$`)
+	errorsToo  = regexp.MustCompile(`\s+2>&1$`)
+	background = regexp.MustCompile(`\s*&$`)
+)
+
+// withoutOutput drops the redirections that end a command: run again as it
+// stands, it would overwrite the log that was diagnosed.
+func withoutOutput(command string) string {
+	s := background.ReplaceAllString(strings.TrimSpace(command), "")
+	cut := false
+	for {
+		rest := toFile.ReplaceAllString(errorsToo.ReplaceAllString(s, ""), "")
+		if rest == s {
+			break
+		}
+		s, cut = rest, true
+	}
+	if !cut {
+		return command
+	}
+	return s
+}
+
+// rateOption takes the learning rate, which is no whole number.
+var rateOption = regexp.MustCompile(`((?:^|\s)-{1,2}(?:lr|learning[-_]rate|base[-_]lr|max[-_]lr|peak[-_]lr)[ =])([\d.]+(?:[eE][-+]?\d+)?)`)
 
 // withChange puts the computed values into the run's own command. It reports
 // whether every computed value that differs found its option there.
@@ -43,6 +71,18 @@ func withChange(command string, values map[string]evidence.Value) (string, bool)
 			}
 			found = true
 			return g[1] + strconv.FormatInt(next.I, 10)
+		})
+		complete = complete && found
+	}
+	if next, ok := values["fix.lr"]; ok {
+		found := false
+		command = rateOption.ReplaceAllStringFunc(command, func(m string) string {
+			g := rateOption.FindStringSubmatch(m)
+			if f, err := strconv.ParseFloat(g[2], 64); err != nil || f != values["run.lr"].F {
+				return m
+			}
+			found = true
+			return g[1] + next.String()
 		})
 		complete = complete && found
 	}

@@ -19,6 +19,7 @@ var calculations = map[string]func(evidence.Known, map[string]evidence.Value){
 	"mem_limit":    memLimit,
 	"shm_size":     shmSize,
 	"lr_cut":       lrCut,
+	"workers":      workers,
 }
 
 func compute(name string, known evidence.Known, values map[string]evidence.Value) {
@@ -187,6 +188,14 @@ func memLimit(_ evidence.Known, values map[string]evidence.Value) {
 func shmSize(_ evidence.Known, values map[string]evidence.Value) {
 	g := max(8, max(values["run.workers"].I, 1)*max(values["run.world"].I, 1))
 	values["fix.shm_gib"] = evidence.IntOf(min(g, 64))
+}
+
+// workers is half of the loader workers of a rank.
+func workers(_ evidence.Known, values map[string]evidence.Value) {
+	if n := values["run.workers"].I; n > 1 {
+		values["fix.workers"] = evidence.IntOf(n / 2)
+		values["fix.fewer_workers"] = evidence.TextOf(fmt.Sprintf("cut the loader workers of each rank from %d to %d", n, n/2))
+	}
 }
 
 // lrCut is a tenth of the present learning rate.

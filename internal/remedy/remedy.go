@@ -32,7 +32,7 @@ func Choose(l *Leading, known evidence.Known, command string, keptLogging bool) 
 	}
 	values := known.Values()
 	if command != "" {
-		values["run.command"] = evidence.TextOf(command)
+		values["run.command"] = evidence.TextOf(withoutOutput(command))
 	}
 	var r *incident.Remedy
 	if l.Standing == incident.Possible && len(l.Missing) > 0 {

@@ -116,6 +116,8 @@ func TestComputedValues(t *testing.T) {
 		{"lr_cut", "{fix.lr|a tenth}", facts{}, "a tenth"},
 		{"seq_cap", "{fix.seq_cap|none}", facts{"batch.length": evidence.IntOf(9000), "batch.typical_length": evidence.IntOf(500)}, "1024"},
 		{"seq_cap", "{fix.seq_cap|none}", facts{"batch.length": evidence.IntOf(900), "batch.typical_length": evidence.IntOf(500)}, "none"},
+		{"workers", "Free the host: {fix.fewer_workers|halve the loader workers}.", facts{"run.workers": evidence.IntOf(9)}, "Free the host: cut the loader workers of each rank from 9 to 4."},
+		{"workers", "Free the host: {fix.fewer_workers|halve the loader workers}.", facts{}, "Free the host: halve the loader workers."},
 		{"none", "plain", facts{}, "plain"},
 	}
 	for _, tt := range tests {

@@ -296,7 +296,7 @@ func timeWords(t *incident.Time) string {
 // funcs are the words that the templates use.
 func (v *view) funcs() template.FuncMap {
 	return template.FuncMap{
-		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near,
+		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near, "onCall": onCall,
 		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper, "sentence": sentence,
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
 		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut,

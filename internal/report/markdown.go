@@ -226,7 +226,7 @@ func (d *document) reading(inc *incident.Incident) {
 	if len(inc.Hypotheses) == 0 {
 		return
 	}
-	if r := inc.Hypotheses[0].Readings["on_call"]; r != "" {
+	if r := onCall(inc.Hypotheses[0]); r != "" {
 		d.heading(2, "On call")
 		d.paragraph(r)
 	}
@@ -322,7 +322,11 @@ func (d *document) change(inc *incident.Incident) {
 		d.WriteString("\n")
 	}
 	if r.Command != "" {
-		d.WriteString("Run:\n\n")
+		label := "Run"
+		if r.Scope == "measure" {
+			label = "How"
+		}
+		d.WriteString(label + ":\n\n")
 		d.fence("sh", strings.Split(r.Command, "\n"))
 		d.WriteString("\n")
 	}

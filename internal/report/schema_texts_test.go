@@ -178,7 +178,7 @@ var fieldTexts = map[string]description{
 	"Remedy.change":       of("The change in one sentence, with values of this run."),
 	"Remedy.why":          of("Why it works."),
 	"Remedy.edits":        of("The change at each place."),
-	"Remedy.command":      of("What to run; may have several lines. Empty where there is none."),
+	"Remedy.command":      of("What to run, or how to measure where the scope is `measure`; may have several lines. Empty where there is none."),
 	"Remedy.verify":       of("How to see that it worked."),
 	"Remedy.rollback":     of("How to undo it."),
 	"Remedy.risks":        of("What could get worse."),

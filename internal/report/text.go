@@ -210,7 +210,7 @@ func (p *page) reading(inc *incident.Incident) {
 	if len(inc.Hypotheses) == 0 {
 		return
 	}
-	if r := inc.Hypotheses[0].Readings["on_call"]; r != "" {
+	if r := onCall(inc.Hypotheses[0]); r != "" {
 		p.section("On call")
 		p.para(2, "", r)
 	}
@@ -344,7 +344,11 @@ func (p *page) change(inc *incident.Incident) {
 	}
 	p.at(1, func() {
 		if r.Command != "" {
-			p.para(2, "run: ", r.Command)
+			label := "run: "
+			if r.Scope == "measure" {
+				label = "how: "
+			}
+			p.para(2, label, r.Command)
 		}
 	})
 	then := ""

@@ -599,9 +599,7 @@ func (w *words) executive(v verdict) []string {
 	}
 	if len(inc.Hypotheses) > 0 {
 		if r := inc.Hypotheses[0].Readings["executive"]; r != "" {
-			switch inc.Hypotheses[0].Standing {
-			case incident.Established, incident.Supported:
-			default:
+			if inc.Hypotheses[0].Standing != incident.Established {
 				r = "The likeliest explanation: " + lower(r)
 			}
 			out = append(out, sentence(r))
@@ -616,6 +614,16 @@ func (w *words) executive(v verdict) []string {
 		out = append(out, fmt.Sprintf(only, plural(n, "kind")))
 	}
 	return out
+}
+
+// onCall is the reading for the person on call. Entries state it as if their
+// cause were certain; where it is not proved, the reading says so.
+func onCall(h incident.Hypothesis) string {
+	r := h.Readings["on_call"]
+	if r == "" || h.Standing == incident.Established {
+		return r
+	}
+	return "If it is " + h.Cause + ", which is not proved: " + r
 }
 
 // classes names the class of the first fault and, where it is undecided, those

@@ -25,6 +25,7 @@ func (s *session) mark(e *evidence.Event) {
 	case another && !s.ended:
 	case s.ended, s.ranSteps && !banner, s.learned && len(s.marked) > 0, s.relaunched(e):
 		s.newLaunch()
+		s.started = ""
 		e.Step = evidence.None
 	}
 	s.marked[rank] = true
