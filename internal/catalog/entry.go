@@ -110,7 +110,7 @@ type Step struct {
 type Remedy struct {
 	Scope string `yaml:"scope" json:"scope"` // code, config, environment, launcher, host, device, data, vendor, measure
 	// Change is one sentence. Compute names a calculation of package remedy that
-	// fills {fix.*} values: micro_batch, eval_batch, seq_cap, alloc_conf, gpu_fraction, mem_limit, shm_size, lr_cut, workers, none.
+	// fills {fix.*} values: micro_batch, eval_batch, seq_cap, alloc_conf, gpu_fraction, mem_limit, shm_size, lr_cut, bf16, workers, none.
 	Change      string   `yaml:"change" json:"change"`
 	Compute     string   `yaml:"compute,omitempty" json:"compute,omitempty"`
 	Why         string   `yaml:"why" json:"why"`

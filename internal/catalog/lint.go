@@ -23,7 +23,7 @@ var (
 	effects        = []string{"reads", "reversible", "changes"}
 	levels         = []string{"beginner", "advanced"}
 	langs          = []string{"python", "shell", "yaml", "json", "text"}
-	computes       = []string{"", "none", "micro_batch", "eval_batch", "seq_cap", "alloc_conf", "gpu_fraction", "mem_limit", "shm_size", "lr_cut", "workers"}
+	computes       = []string{"", "none", "micro_batch", "eval_batch", "seq_cap", "alloc_conf", "gpu_fraction", "mem_limit", "shm_size", "lr_cut", "bf16", "workers"}
 	standings      = []string{"", "possible", "supported", "established"}
 )
 

@@ -68,7 +68,7 @@ fix:
 remedy:
   scope: ""         # code, config, environment, launcher, host, device, data, vendor, measure
   change: ""        # The one change, in one sentence, with {fix.…} values where compute names a calculation.
-  compute: none     # micro_batch, eval_batch, seq_cap, alloc_conf, gpu_fraction, mem_limit, shm_size, lr_cut, workers, none
+  compute: none     # micro_batch, eval_batch, seq_cap, alloc_conf, gpu_fraction, mem_limit, shm_size, lr_cut, bf16, workers, none
   why: ""           # Why this and nothing larger?
   edits:
     - stack: ""

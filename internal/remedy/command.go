@@ -47,6 +47,12 @@ func withoutOutput(command string) string {
 // rateOption takes the learning rate, which is no whole number.
 var rateOption = regexp.MustCompile(`((?:^|\s)-{1,2}(?:lr|learning[-_]rate|base[-_]lr|max[-_]lr|peak[-_]lr)[ =])([\d.]+(?:[eE][-+]?\d+)?)`)
 
+// The options that ask for fp16: a switch of that name, or a precision.
+var (
+	halfSwitch = regexp.MustCompile(`((?:^|\s)--(?:use[-_])?)fp16((?:[ =](?i:true|1))?(?:\s|$))`)
+	halfOption = regexp.MustCompile(`((?:^|\s)--(?:mixed[-_]precision|precision|dtype|torch[-_]dtype|amp[-_]dtype|amp)[ =])(fp16|float16|16-mixed|16|half)(\s|$)`)
+)
+
 // withChange puts the computed values into the run's own command. It reports
 // whether every computed value that differs found its option there.
 func withChange(command string, values map[string]evidence.Value) (string, bool) {
@@ -85,6 +91,15 @@ func withChange(command string, values map[string]evidence.Value) (string, bool)
 			return g[1] + next.String()
 		})
 		complete = complete && found
+	}
+	if values["fix.precision"].S == "bf16" {
+		was := command
+		command = halfSwitch.ReplaceAllString(command, "${1}bf16$2")
+		command = halfOption.ReplaceAllStringFunc(command, func(m string) string {
+			g := halfOption.FindStringSubmatch(m)
+			return g[1] + map[string]string{"float16": "bfloat16", "16-mixed": "bf16-mixed", "16": "bf16-mixed"}[g[2]] + map[string]string{"fp16": "bf16", "half": "bf16"}[g[2]] + g[3]
+		})
+		complete = complete && command != was
 	}
 	return command, complete
 }

@@ -44,6 +44,11 @@ func TestWithChange(t *testing.T) {
 	values = map[string]evidence.Value{"run.lr": evidence.FloatOf(2e-3), "fix.lr": evidence.FloatOf(2e-4)}
 	f("python fit.py --lr 2e-3 --min-lr 2e-3", "python fit.py --lr 0.0002 --min-lr 2e-3", true)
 	f("python fit.py --learning_rate=0.004", "python fit.py --learning_rate=0.004", false) // the rate of a schedule, not of that step
+	values = map[string]evidence.Value{"fix.precision": evidence.TextOf("bf16")}
+	f("python fit.py --precision fp16 --lr 1", "python fit.py --precision bf16 --lr 1", true)
+	f("python fit.py --fp16", "python fit.py --bf16", true)
+	f("accelerate launch --mixed_precision=fp16 fit.py --precision 16-mixed", "accelerate launch --mixed_precision=bf16 fit.py --precision bf16-mixed", true)
+	f("python fit.py --batch 16 --fp16_opt_level O1", "python fit.py --batch 16 --fp16_opt_level O1", false)
 	values = map[string]evidence.Value{"run.eval_batch": evidence.IntOf(48), "fix.eval_batch": evidence.IntOf(6)}
 	f("python fit.py --batch-size 48 --per_device_eval_batch_size=48", "python fit.py --batch-size 48 --per_device_eval_batch_size=6", true)
 }

@@ -20,6 +20,7 @@ var calculations = map[string]func(evidence.Known, map[string]evidence.Value){
 	"shm_size":     shmSize,
 	"lr_cut":       lrCut,
 	"workers":      workers,
+	"bf16":         bf16,
 }
 
 func compute(name string, known evidence.Known, values map[string]evidence.Value) {
@@ -188,6 +189,11 @@ func memLimit(_ evidence.Known, values map[string]evidence.Value) {
 func shmSize(_ evidence.Known, values map[string]evidence.Value) {
 	g := max(8, max(values["run.workers"].I, 1)*max(values["run.world"].I, 1))
 	values["fix.shm_gib"] = evidence.IntOf(min(g, 64))
+}
+
+// bf16 is the precision to change to; the run's own command then asks for it.
+func bf16(_ evidence.Known, values map[string]evidence.Value) {
+	values["fix.precision"] = evidence.TextOf("bf16")
 }
 
 // workers is half of the loader workers of a rank.
