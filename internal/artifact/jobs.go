@@ -58,6 +58,7 @@ func group(r *Result) {
 type grouping struct {
 	files  []File
 	stated map[string][]string // folder -> ids that files directly in it state
+	below  map[string]string   // folder -> the only id that files somewhere below it state; "" if several
 	splits map[string]bool     // folders that are one run of several
 	jobs   map[string]*Job     // by key: "id " or "run " and name
 	only   string              // the only id stated anywhere, "" if none or several
@@ -90,6 +91,22 @@ func (g *grouping) read() {
 			g.only = j.ID
 		}
 	}
+	g.below = make(map[string]string)
+	for dir, ids := range g.stated {
+		id := ids[0]
+		if len(ids) > 1 {
+			id = ""
+		}
+		for ; ; dir = path.Dir(dir) {
+			if old, ok := g.below[dir]; ok && old != id {
+				id = "" // so for the folders above it
+			}
+			g.below[dir] = id
+			if dir == "." || dir == "/" {
+				break
+			}
+		}
+	}
 	g.splits = make(map[string]bool)
 	for parent, dirs := range runs {
 		if len(dirs) < 2 || trackerFolder(parent) && !g.allUnder(parent) {
@@ -120,7 +137,7 @@ func (g *grouping) assign(i int) []string {
 			return keys
 		}
 		if g.splits[dir] {
-			if id := g.within(dir); id != "" {
+			if id := g.below[dir]; id != "" {
 				return g.own(f, id, "in one folder with the files of job "+id)
 			}
 			return []string{g.job("run "+dir, dir, "run folder "+printable(path.Base(dir)))}
@@ -149,20 +166,6 @@ func (g *grouping) job(key, id, basis string) string {
 		g.jobs[key] = &Job{ID: printable(id), Basis: basis}
 	}
 	return key
-}
-
-// within returns the only id that files somewhere below dir state.
-func (g *grouping) within(dir string) string {
-	id := ""
-	for d, ids := range g.stated {
-		if d == dir || strings.HasPrefix(d, dir+"/") {
-			if len(ids) > 1 || id != "" && id != ids[0] {
-				return ""
-			}
-			id = ids[0]
-		}
-	}
-	return id
 }
 
 // allUnder reports whether every file lies below dir.

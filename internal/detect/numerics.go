@@ -172,7 +172,7 @@ func seriesAt(in Input, e *evidence.Event, name string) *evidence.Series {
 
 func finiteBefore(s *evidence.Series, offset int64, artifact string) []evidence.Point {
 	var out []evidence.Point
-	for _, p := range s.Points() {
+	for p := range s.All() {
 		if s.Key.Artifact == artifact && p.Offset >= offset {
 			break
 		}
@@ -186,7 +186,7 @@ func finiteBefore(s *evidence.Series, offset int64, artifact string) []evidence.
 // ordinalAt counts the points of s before e.
 func ordinalAt(s *evidence.Series, e *evidence.Event) int64 {
 	n := int64(0)
-	for _, p := range s.Points() {
+	for p := range s.All() {
 		if s.Key.Artifact == e.Span.Artifact && p.Offset >= e.Span.Offset {
 			break
 		}

@@ -106,7 +106,7 @@ func lrAtFault(in Input) (*evidence.Series, evidence.Point) {
 		}
 		at := s.LastFinite()
 		if e != nil && s.Key.Artifact == e.Span.Artifact {
-			for _, p := range s.Points() {
+			for p := range s.All() {
 				if p.Offset <= e.Span.Offset && finite(p.Value) {
 					at = p
 				}

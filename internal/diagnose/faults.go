@@ -364,7 +364,7 @@ func (c *Case) survived(it *timeline.Item) bool {
 		if s.Last.Offset-it.Span.Offset > stdoutBuffer {
 			return true
 		}
-		for _, p := range s.Points() {
+		for p := range s.All() {
 			if at := p.When(); p.Offset > it.Span.Offset && it.Stamp.Known() && at.Known() && at.Clock == it.Stamp.Clock && at.Time.After(it.Stamp.Time.Add(time.Second)) {
 				return true
 			}
@@ -430,7 +430,7 @@ func (c *Case) pointsAfter(it *timeline.Item) int64 {
 			continue
 		}
 		at := int64(0)
-		for _, p := range s.Points() {
+		for p := range s.All() {
 			if p.Offset <= it.Span.Offset {
 				at = p.Ordinal + 1
 			}

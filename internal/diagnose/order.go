@@ -134,7 +134,7 @@ func BracketOf(c *Case, v *timeline.Item) *Bracket {
 				b.Last = &q
 			}
 		} else {
-			for _, p := range s.Points() {
+			for p := range s.All() {
 				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
 					continue
 				}
@@ -169,7 +169,7 @@ func LastGood(c *Case) (*evidence.Series, *evidence.Point) {
 			hidden := c.NaN != nil && c.NaN.Attrs["hidden"].True() && c.NaN.Span.Artifact == s.Key.Artifact
 			if c.notBefore(s, p) || hidden && c.Lead != nil && c.Lead.Source >= 0 {
 				found := false
-				for _, q := range s.Points() {
+				for q := range s.All() {
 					if !c.notBefore(s, q) && !math.IsNaN(q.Value) && !math.IsInf(q.Value, 0) && !(hidden && q.Value == 0) {
 						p, found = q, true
 					}

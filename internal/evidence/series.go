@@ -1,6 +1,10 @@
 package evidence
 
-import "math"
+import (
+	"iter"
+	"math"
+	"slices"
+)
 
 // Trust says what a printed value can be believed for (log-formats: the
 // emitter may replace, omit or smooth non-finite values).
@@ -180,16 +184,28 @@ func (s *Series) thin() {
 	s.every *= 2
 }
 
-// Points returns the kept points in order, the last one included.
-func (s *Series) Points() []Point {
-	out := append([]Point(nil), s.sample...)
-	if s.Count > 0 && (len(out) == 0 || out[len(out)-1].Ordinal != s.Last.Ordinal) {
-		if s.gapSet && s.gapMax.Ordinal != s.Last.Ordinal {
-			out = append(out, s.gapMax)
+// All yields the kept points in order, the last one included, without a copy of
+// them all.
+func (s *Series) All() iter.Seq[Point] {
+	return func(yield func(Point) bool) {
+		for i := range s.sample {
+			if !yield(s.sample[i]) {
+				return
+			}
 		}
-		out = append(out, s.Last)
+		if n := len(s.sample); s.Count == 0 || n > 0 && s.sample[n-1].Ordinal == s.Last.Ordinal {
+			return
+		}
+		if s.gapSet && s.gapMax.Ordinal != s.Last.Ordinal && !yield(s.gapMax) {
+			return
+		}
+		yield(s.Last)
 	}
-	return out
+}
+
+// Points is All as a slice of its own.
+func (s *Series) Points() []Point {
+	return slices.AppendSeq(make([]Point, 0, len(s.sample)+2), s.All())
 }
 
 // Span returns the line of a point of s.
@@ -206,7 +222,7 @@ func LossesBetween(series []*Series, artifact string, from, to int64) int {
 			continue
 		}
 		n := 0
-		for _, p := range s.Points() {
+		for p := range s.All() {
 			if p.Offset > from && p.Offset < to {
 				n++
 			}

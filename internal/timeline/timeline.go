@@ -511,7 +511,7 @@ func hasMarks(s *Source) bool {
 // ends returns the first and the last time that a series carries: not every
 // point has one.
 func ends(s *evidence.Series) (first, last evidence.Stamp) {
-	for _, p := range s.Points() {
+	for p := range s.All() {
 		if t := p.When(); t.Known() {
 			if !first.Known() {
 				first = t
