@@ -99,10 +99,11 @@ func memoryOverTime(in Input, f evidence.Known) {
 		rs = append(rs, e.Span)
 	})
 	f.Set("memory.retries", evidence.IntOf(retries), clip(rs)...)
+	train := trainingOf(in)
 	in.each(evidence.MemReport, func(e *evidence.Event) {
 		v, ok := e.Attrs["allocated"]
 		if _, done := f["memory.after_init"]; ok && !done {
-			if n, _, known := stepsBefore(in, e); known && n == 0 {
+			if yes, known := train.begun(e); known && !yes {
 				f.Set("memory.after_init", v, e.Span)
 			}
 		}

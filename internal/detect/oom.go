@@ -1,8 +1,11 @@
 package detect
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -81,7 +84,7 @@ func deviceMemory(in Input, f evidence.Known) {
 		f.Set("oom.unexplained", floor0(rest), e.Span)
 	}
 	f.Set("oom.phase", evidence.TextOf(phaseOf(in, e)), e.Span)
-	if n, sp, ok := stepsBefore(in, e); ok {
+	if n, sp, ok := trainingOf(in).stepsBefore(e); ok {
 		f.Set("oom.first_step", evidence.BoolOf(n <= 0), sp...)
 		f.Set("oom.points_before", evidence.IntOf(n), sp...)
 		if n > 0 && e.Step != evidence.None {
@@ -232,50 +235,171 @@ func beforeTraining(s *evidence.Series) bool {
 // start of training and a failure for it to count as the first step.
 const bannerGap = 30
 
-// stepsBefore counts the training points logged before e by its own rank (or by
-// any, if its rank logs none), with the last one's span. It is unknown when the
-// attempt logs no training metric and shows no bar at all.
-func stepsBefore(in Input, e *evidence.Event) (int64, []evidence.Span, bool) {
-	n, seen := int64(0), false
-	var last evidence.Span
+// A training says how far an attempt had come at an event. What it looks up is
+// computed once: a log can report memory thousands of times and have a series for
+// each of thousands of ranks.
+type training struct {
+	in      Input
+	all     []*evidence.Series           // of training progress
+	of      map[int][]*evidence.Series   // by rank
+	onsets  map[part]*onset              // of the points that stepsBefore counts for it
+	banners map[string][]*evidence.Event // by artifact, in order
+}
+
+// A part is what one rank says in one artifact.
+type part struct {
+	artifact string
+	rank     int
+}
+
+// An onset is where training begins in one part and in the files beside it.
+type onset struct {
+	here  int64           // offset of the first point of the part's own artifact; -1 if none
+	there map[clock]int64 // the first times in other artifacts, in nanoseconds
+}
+
+// A clock is what times must share to be compared.
+type clock struct {
+	name                         string
+	zoned, noDate, noYear, known bool
+}
+
+func clockOf(s evidence.Stamp) clock {
+	if !s.Known() {
+		return clock{}
+	}
+	return clock{s.Clock, s.Zone != "", s.NoDate, s.NoYear, true}
+}
+
+// otherFile is how much later than an event a time in another file must be to be
+// known to lie after it: their hosts' clocks may differ by that.
+const otherFile = time.Minute
+
+func trainingOf(in Input) *training {
+	t := &training{in: in, of: map[int][]*evidence.Series{}, onsets: map[part]*onset{}, banners: map[string][]*evidence.Event{}}
 	for _, s := range in.Series {
-		if s.Key.Phase == "eval" || !progress(s) || beforeTraining(s) {
+		if s.Key.Phase != "eval" && s.Count > 0 && progress(s) && !beforeTraining(s) {
+			t.all = append(t.all, s)
+			t.of[s.Key.Rank] = append(t.of[s.Key.Rank], s)
+		}
+	}
+	for _, x := range in.Events {
+		if x.Kind == evidence.LaunchMark && x.Attrs.Str("what") == "training-banner" || x.Kind == evidence.PhaseMark && x.Attrs.Str("phase") == "train" {
+			t.banners[x.Span.Artifact] = append(t.banners[x.Span.Artifact], x)
+		}
+	}
+	for _, b := range t.banners {
+		slices.SortStableFunc(b, func(x, y *evidence.Event) int { return cmp.Compare(x.Span.Offset, y.Span.Offset) })
+	}
+	return t
+}
+
+// own returns the series that tell of the rank that p is about: its own, and those
+// of its artifact that state no rank; all of them, if there are none or p states
+// none.
+func (t *training) own(p part) []*evidence.Series {
+	if p.rank == evidence.None {
+		return t.all
+	}
+	out := slices.Clone(t.of[p.rank])
+	for _, s := range t.of[evidence.None] {
+		if s.Key.Artifact == p.artifact {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return t.all
+	}
+	return out
+}
+
+// later reports whether p of another file is known to lie after e.
+func later(p evidence.Point, e *evidence.Event) bool {
+	at := p.When()
+	return at.Known() && e.Stamp.Known() && clockOf(at) == clockOf(e.Stamp) && at.Time.After(e.Stamp.Time.Add(otherFile))
+}
+
+// stepsBefore counts the training points logged before e by its own rank (or by
+// any, if its rank logs none), with the last one's span; in another file, those
+// that are not known to come later. It is unknown when the attempt logs no
+// training metric and shows no bar at all.
+func (t *training) stepsBefore(e *evidence.Event) (int64, []evidence.Span, bool) {
+	if len(t.all) == 0 {
+		return t.bar(e)
+	}
+	n := int64(0)
+	var last evidence.Span
+	for _, s := range t.own(part{e.Span.Artifact, e.Who.Rank}) {
+		here := s.Key.Artifact == e.Span.Artifact
+		if !here && !later(s.Last, e) {
+			if s.Count > n {
+				n, last = s.Count, s.Span(s.Last)
+			}
 			continue
 		}
-		seen = true
-		if s.Key.Artifact != e.Span.Artifact {
-			n = max(n, s.Count)
-			last = s.Span(s.Last)
-			continue
-		}
-		for _, p := range s.Points() {
-			if p.Offset < e.Span.Offset {
-				n = max(n, p.Ordinal+1)
-				last = s.Span(p)
+		for p := range s.All() {
+			if p.Ordinal+1 > n && (here && p.Offset < e.Span.Offset || !here && !later(p, e)) {
+				n, last = p.Ordinal+1, s.Span(p)
 			}
 		}
 	}
-	if seen {
-		return n, []evidence.Span{last}, true
+	return n, []evidence.Span{last}, true
+}
+
+// begun reports whether stepsBefore counts any point, and whether it knows.
+func (t *training) begun(e *evidence.Event) (yes, known bool) {
+	if len(t.all) == 0 {
+		n, _, known := t.bar(e)
+		return n > 0, known
 	}
-	// A bar or banner alone: the counter beside the failure, or the start of
-	// training right above it. A run that logs rarely may be past its first step
-	// then, so no condition may be decisive on this alone.
-	if e.Step == 0 {
-		return 0, []evidence.Span{e.Span}, true
+	k := part{e.Span.Artifact, e.Who.Rank}
+	o := t.onsets[k]
+	if o == nil {
+		o = &onset{here: -1, there: map[clock]int64{}}
+		t.onsets[k] = o
+		for _, s := range t.own(k) {
+			if s.Key.Artifact == e.Span.Artifact {
+				if o.here < 0 || s.First.Offset < o.here {
+					o.here = s.First.Offset
+				}
+				continue
+			}
+			at := s.First.When()
+			c := clockOf(at)
+			if old, ok := o.there[c]; !ok || at.Known() && at.Time.UnixNano() < old {
+				o.there[c] = at.Time.UnixNano()
+			}
+		}
 	}
-	if e.Step > 0 {
+	if o.here >= 0 && o.here < e.Span.Offset {
+		return true, true
+	}
+	mine := clockOf(e.Stamp)
+	for c, first := range o.there {
+		if c != mine || !c.known || first <= e.Stamp.Time.Add(otherFile).UnixNano() {
+			return true, true
+		}
+	}
+	return false, true
+}
+
+// bar is stepsBefore by a bar or banner alone: the counter beside the failure, or
+// the start of training right above it. A run that logs rarely may be past its
+// first step then, so no condition may be decisive on this alone.
+func (t *training) bar(e *evidence.Event) (int64, []evidence.Span, bool) {
+	if e.Step >= 0 {
 		return e.Step, []evidence.Span{e.Span}, true
 	}
-	for _, x := range in.Events {
-		banner := x.Kind == evidence.LaunchMark && x.Attrs.Str("what") == "training-banner" || x.Kind == evidence.PhaseMark && x.Attrs.Str("phase") == "train"
-		if banner && x.Span.Artifact == e.Span.Artifact && x.Span.Offset < e.Span.Offset && e.Span.Line-int64(3*len(e.Stack))-x.Span.Line <= bannerGap {
+	above := t.banners[e.Span.Artifact]
+	n, _ := slices.BinarySearchFunc(above, e.Span.Offset, func(x *evidence.Event, at int64) int { return cmp.Compare(x.Span.Offset, at) })
+	if n > 0 {
+		if x := above[n-1]; e.Span.Line-int64(3*len(e.Stack))-x.Span.Line <= bannerGap {
 			return 0, []evidence.Span{x.Span}, true
 		}
 	}
 	// A launch before it in the same file logged its very first step; this one
 	// would have too.
-	if p := in.Before; p != nil && p.Opening != nil && p.Opening.Artifact == e.Span.Artifact {
+	if p := t.in.Before; p != nil && p.Opening != nil && p.Opening.Artifact == e.Span.Artifact {
 		return 0, []evidence.Span{*p.Opening}, true
 	}
 	return 0, nil, false

@@ -113,8 +113,9 @@ func collectives(in Input, f evidence.Known) {
 		f.Set("dist.op_mismatch", evidence.BoolOf(true), x.Span)
 	}
 	aloneRank(in, f, timeout)
+	train := trainingOf(in)
 	if in.Lead != nil {
-		if n, sp, ok := stepsBefore(in, in.Lead); ok {
+		if n, sp, ok := train.stepsBefore(in.Lead); ok {
 			f.Set("dist.at_start", evidence.BoolOf(n == 0), sp...)
 		}
 		fn := f["trace.functions"].Value.S
