@@ -623,8 +623,7 @@ func (c *Case) earliest(cands []*timeline.Item) []*timeline.Item {
 			}
 			if i >= maxHeads || !slices.ContainsFunc(order[:min(len(order), maxHeads)], func(q owner) bool {
 				return q != p && slices.ContainsFunc(groups[q][:min(len(groups[q]), maxMembers)], func(b *timeline.Item) bool {
-					r, _ := c.Timeline.Compare(a, b)
-					return r == timeline.After
+					return c.Timeline.Order(a, b) == timeline.After
 				})
 			}) {
 				first = append(first, a)
@@ -860,8 +859,7 @@ func (c *Case) badValues(it *timeline.Item) int64 {
 }
 
 func before(tl *timeline.Timeline, a, b *timeline.Item) bool {
-	r, _ := tl.Compare(a, b)
-	return r == timeline.Before
+	return tl.Order(a, b) == timeline.Before
 }
 
 // outcome says how the attempt ended.

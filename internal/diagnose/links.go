@@ -107,7 +107,7 @@ func (c *Case) explains(a, b *timeline.Item) *rule {
 			continue
 		}
 		if !r.any || slices.Contains(r.later, b.Kind) {
-			if rel, _ := c.Timeline.Compare(a, b); rel == timeline.After || rel != timeline.Before && !r.any {
+			if rel := c.Timeline.Order(a, b); rel == timeline.After || rel != timeline.Before && !r.any {
 				continue
 			}
 		}
@@ -167,10 +167,16 @@ func byKind(items []*timeline.Item) kinds {
 	return k
 }
 
+// maxTries is how many events of one kind are tried as the explanation of another,
+// far above the number that a job of a thousand ranks leaves. What an event
+// beyond them would explain stays a failure of its own.
+const maxTries = 1024
+
 // explainers yields the events of the kinds that some rule lets explain to, in
 // the order of Specs, then their own. Where all such rules hold within one rank,
 // other ranks' events are left out: thousands of ranks that fail alike would
-// else be held against each other.
+// else be held against each other. For the same reason other ranks' events end
+// after maxTries of a kind.
 func (k kinds) explainers(to *timeline.Item) iter.Seq[*timeline.Item] {
 	return func(yield func(*timeline.Item) bool) {
 		for i := range evidence.Specs {
@@ -183,8 +189,18 @@ func (k kinds) explainers(to *timeline.Item) iter.Seq[*timeline.Item] {
 				continue
 			}
 			if to.Who.Rank == evidence.None || slices.ContainsFunc(by, func(r *rule) bool { return !r.same }) {
-				for _, it := range a.items {
+				for _, it := range a.items[:min(len(a.items), maxTries)] {
 					if !yield(it) {
+						return
+					}
+				}
+				if to.Who.Rank == evidence.None {
+					continue
+				}
+				own := a.of[to.Who.Rank]
+				n, _ := slices.BinarySearch(own, maxTries)
+				for _, i := range own[n:min(len(own), n+maxTries)] {
+					if !yield(a.items[i]) {
 						return
 					}
 				}

@@ -180,8 +180,7 @@ func input(c *diagnose.Case, prev *detect.Previous) detect.Input {
 		if x == nil || y == nil {
 			return false
 		}
-		r, _ := c.Timeline.Compare(x, y)
-		return r == timeline.After
+		return c.Timeline.Order(x, y) == timeline.After
 	}
 	return in
 }

@@ -27,34 +27,93 @@ const (
 	sameHost  = time.Second
 )
 
-// Compare says whether a came before b, and on what basis. The bases, in the
-// order in which they are tried: the launch they belong to, one process's own
-// file, steps of one counter, time with the clocks' errors, position in a merged
-// file. A watchdog timeout counts from when its wait began.
+// Compare is Order with its basis in words.
 func (t *Timeline) Compare(a, b *Item) (Relation, string) {
+	r, by := t.order(a, b)
+	return r, t.words(by, r, a, b)
+}
+
+// Order says whether a came before b. The bases, in the order in which they are
+// tried: the launch they belong to, one process's own file, steps of one counter,
+// time with the clocks' errors, position in a merged file. A watchdog timeout
+// counts from when its wait began.
+func (t *Timeline) Order(a, b *Item) Relation {
+	r, _ := t.order(a, b)
+	return r
+}
+
+// A basis is how an order is known.
+type basis int
+
+const (
+	byNothing basis = iota
+	byLaunch
+	byPlace
+	byStep
+	byClock  // one clock, or those of one host
+	byClocks // those of different hosts
+	byMergedPlace
+)
+
+// order makes no text: thousands of failures are held against each other, and few
+// of the answers are quoted.
+func (t *Timeline) order(a, b *Item) (Relation, basis) {
 	if a.Attempt >= 0 && b.Attempt >= 0 && a.Attempt != b.Attempt {
 		if a.Attempt < b.Attempt {
-			return Before, "an earlier launch"
+			return Before, byLaunch
 		}
-		return After, "a later launch"
+		return After, byLaunch
 	}
 	sameFile := a.Source == b.Source
 	if sameFile && sameProcess(a, b) {
-		return byOffset(a, b), "position in the same log"
+		return byOffset(a, b), byPlace
 	}
 	if a.Step >= 0 && b.Step >= 0 && a.Step != b.Step && stated(a) && stated(b) {
 		if a.Step < b.Step {
-			return Before, fmt.Sprintf("step %d before step %d", a.Step, b.Step)
+			return Before, byStep
 		}
-		return After, fmt.Sprintf("step %d after step %d", a.Step, b.Step)
+		return After, byStep
 	}
-	if r, basis := t.byTime(a, b); r != Unknown {
-		return r, basis
+	if r, by := t.byTime(a, b); r != Unknown {
+		return r, by
 	}
 	if sameFile {
-		return byOffset(a, b), "position in the same merged log"
+		return byOffset(a, b), byMergedPlace
 	}
-	return Unknown, t.why(a, b)
+	return Unknown, byNothing
+}
+
+// words are the basis by which r was found, or what an order would have needed.
+func (t *Timeline) words(by basis, r Relation, a, b *Item) string {
+	sides := [2]string{"before", "after"}
+	if by == byClock || by == byClocks {
+		sides = [2]string{"earlier", "later"}
+	}
+	side := sides[0]
+	if r == After {
+		side = sides[1]
+	}
+	switch by {
+	case byLaunch:
+		if r == Before {
+			return "an earlier launch"
+		}
+		return "a later launch"
+	case byPlace:
+		return "position in the same log"
+	case byStep:
+		return fmt.Sprintf("step %d %s step %d", a.Step, side, b.Step)
+	case byClock, byClocks:
+		gap, _ := Gap(a, b)
+		clocks := "one clock"
+		if by == byClocks {
+			clocks = "clocks of different hosts, not known to agree better than 60 s"
+		}
+		return fmt.Sprintf("time: %s %s (%s)", gap.Abs().Round(time.Millisecond), side, clocks)
+	case byMergedPlace:
+		return "position in the same merged log"
+	}
+	return t.why(a, b)
 }
 
 // stated reports whether the event's step is its own, not the last one seen
@@ -95,30 +154,30 @@ func began(it *Item) evidence.Stamp {
 	return s
 }
 
-func (t *Timeline) byTime(a, b *Item) (Relation, string) {
+func (t *Timeline) byTime(a, b *Item) (Relation, basis) {
 	sa, sb := began(a), began(b)
 	gap, ok := between(sa, sb)
 	if !ok {
-		return Unknown, ""
+		return Unknown, byNothing
 	}
-	bound, clocks := sa.Error+sb.Error+sameHost, "one clock"
+	bound, by := sa.Error+sb.Error+sameHost, byClock
 	ha, hb := a.Who.Host, b.Who.Host
 	if sa.Clock == "boot" && (a.Source != b.Source) {
-		return Unknown, ""
+		return Unknown, byNothing
 	}
 	if a.Source != b.Source && (ha != hb || ha == "" && t.multi) {
-		bound, clocks = sa.Error+sb.Error+OtherHost, "clocks of different hosts, not known to agree better than 60 s"
+		bound, by = sa.Error+sb.Error+OtherHost, byClocks
 	}
 	if a.Source == b.Source && ha == hb {
 		bound = sa.Error + sb.Error
 	}
 	switch {
 	case gap > bound:
-		return Before, fmt.Sprintf("time: %s earlier (%s)", gap.Round(time.Millisecond), clocks)
+		return Before, by
 	case -gap > bound:
-		return After, fmt.Sprintf("time: %s later (%s)", (-gap).Round(time.Millisecond), clocks)
+		return After, by
 	}
-	return Unknown, ""
+	return Unknown, byNothing
 }
 
 // between returns b - a, if the two stamps can be subtracted.
