@@ -173,22 +173,31 @@ func effective(a, b evidence.Known) (changed, known bool) {
 	return x != y, x > 0 && y > 0 && acc1 == acc2
 }
 
+// maxAcross is far above the number of launches that somebody varies by hand; what
+// restarts itself more often does not change its settings.
+const maxAcross = 128
+
 // Across sets what only the comparison of all attempts shows: whether the same
 // configuration, or the same with a smaller micro-batch, got past the point at
 // which an attempt ran out of memory, and whether one changed setting kept the
-// values finite.
+// values finite. An attempt is compared with the maxAcross before it and after it.
 func Across(attempts []*Previous) {
 	for i, a := range attempts {
-		for j, b := range attempts {
-			if i != j {
+		if !a.Memory && !a.Nonfinite {
+			continue
+		}
+		first := max(i-maxAcross, 0)
+		near := attempts[first:min(i+maxAcross+1, len(attempts))]
+		for j, b := range near {
+			if first+j != i {
 				compareFinite(a, b)
 			}
 		}
 		if !a.Memory {
 			continue
 		}
-		for j, b := range attempts {
-			if i == j || b.Memory || b.Points <= a.Points {
+		for j, b := range near {
+			if first+j == i || b.Memory || b.Points <= a.Points {
 				continue
 			}
 			mine, ok1 := a.Facts["run.batch"]

@@ -295,11 +295,15 @@ func (c *Case) handled(it *timeline.Item) bool {
 	return p.lastMemory[process{part{it.Source, it.Who.Launch}, it.Who.Rank}] > it.Span.Line+3 || c.pointsAfter(it) > 0
 }
 
-// A past says where handlers spoke, memory ran out and processes ended.
+// A past says where handlers spoke, memory ran out and processes gave up, failed
+// and ended.
 type past struct {
-	handlers   map[part][]int64      // lines, ascending
-	lastMemory map[process]int64     // line of the last memory failure
-	lastExit   map[int]map[int]int64 // source, rank -> offset of the last exit; of any rank under anyRank
+	handlers   map[part][]int64         // lines, ascending
+	lastMemory map[process]int64        // line of the last memory failure
+	lastExit   map[int]map[int]int64    // source, rank -> offset of the last exit; of any rank under anyRank
+	gaveUp     map[int][]*timeline.Item // source -> failed collectives, by offset
+	failed     []*timeline.Item         // the run's own failures that carry a time, one for each second
+	pids       map[int64]bool           // of the run's own lines
 }
 
 type part struct{ source, launch int }
@@ -316,8 +320,24 @@ func (c *Case) past() *past {
 	if c.before != nil {
 		return c.before
 	}
-	p := &past{map[part][]int64{}, map[process]int64{}, map[int]map[int]int64{}}
+	p := &past{handlers: map[part][]int64{}, lastMemory: map[process]int64{}, lastExit: map[int]map[int]int64{}, gaveUp: map[int][]*timeline.Item{}, pids: map[int64]bool{}}
+	moments := map[evidence.Stamp]bool{}
 	for _, x := range c.Attempt.Items {
+		if x.Attempt >= 0 {
+			p.pids[int64(x.Who.PID)] = true
+			if x.Stamp.Known() && role(x) >= evidence.RoleFault {
+				moment := x.Stamp
+				moment.Time, moment.Written, moment.Error = moment.Time.Truncate(time.Second), "", 0
+				if x.Kind == evidence.CollTimeout || !moments[moment] { // a time-out's wait began earlier
+					moments[moment] = moments[moment] || x.Kind != evidence.CollTimeout
+					p.failed = append(p.failed, x)
+				}
+			}
+		}
+		switch x.Kind {
+		case evidence.CollTimeout, evidence.CollTeardown, evidence.PeerClosed, evidence.CollDesync:
+			p.gaveUp[x.Source] = append(p.gaveUp[x.Source], x)
+		}
 		at := part{x.Source, x.Who.Launch}
 		switch {
 		case x.Kind == evidence.OOMRecovered:
@@ -336,6 +356,9 @@ func (c *Case) past() *past {
 	}
 	for _, l := range p.handlers {
 		slices.Sort(l)
+	}
+	for _, l := range p.gaveUp {
+		slices.SortStableFunc(l, func(a, b *timeline.Item) int { return cmp.Compare(a.Span.Offset, b.Span.Offset) })
 	}
 	c.before = p
 	return p
@@ -546,15 +569,11 @@ const abortAfter = 80
 // gaveUpBefore reports whether the process that aborts at it had said shortly
 // before that a collective failed, with no fault of its own in between.
 func (c *Case) gaveUpBefore(it *timeline.Item) bool {
-	for _, x := range c.Attempt.Items {
-		if x.Source != it.Source || x.Span.Offset >= it.Span.Offset || it.Span.Line-x.Span.Line > abortAfter {
-			continue
-		}
-		switch x.Kind {
-		case evidence.CollTimeout, evidence.CollTeardown, evidence.PeerClosed, evidence.CollDesync:
-			if x.Who.Rank == it.Who.Rank || x.Who.Rank == evidence.None || it.Who.Rank == evidence.None {
-				return true
-			}
+	said := c.past().gaveUp[it.Source]
+	n, _ := slices.BinarySearchFunc(said, it.Span.Offset, func(x *timeline.Item, at int64) int { return cmp.Compare(x.Span.Offset, at) })
+	for n--; n >= 0 && it.Span.Line-said[n].Span.Line <= abortAfter; n-- {
+		if r := said[n].Who.Rank; r == it.Who.Rank || r == evidence.None || it.Who.Rank == evidence.None {
+			return true
 		}
 	}
 	return false
@@ -570,28 +589,17 @@ func (c *Case) tied(it *timeline.Item) bool {
 	if v, ok := it.Attrs["pid"]; ok {
 		pid = v.I
 	}
-	if pid > 0 {
-		for _, x := range c.Attempt.Items {
-			if x.Attempt >= 0 && int64(x.Who.PID) == pid {
-				return true
-			}
-		}
-	}
-	for _, x := range c.Attempt.Items {
-		if x.Attempt < 0 || role(x) < evidence.RoleFault {
-			continue
-		}
-		if d, ok := timeline.Gap(it, x); ok && d >= -time.Minute && d <= 2*time.Hour {
-			return true
-		}
-	}
-	return false
+	p := c.past()
+	return pid > 0 && p.pids[pid] || slices.ContainsFunc(p.failed[:min(len(p.failed), maxHeads)], func(x *timeline.Item) bool {
+		d, ok := timeline.Gap(it, x)
+		return ok && d >= -time.Minute && d <= 2*time.Hour
+	})
 }
 
 // Bounds of the comparison of candidates, far above what a job of a thousand
 // ranks needs: what lies beyond them stays a rival.
 const (
-	maxHeads   = 4096 // processes compared with each other
+	maxHeads   = 4096 // processes compared with each other, moments of failures that a machine record is held against
 	maxMembers = 64   // events of one process that others are compared with
 )
 

@@ -408,6 +408,9 @@ func (s *Study) limits(inc *incident.Incident) {
 		}
 		add(fmt.Sprintf("An older launch lies in the same place and was not read: %s, %s (%s).", id, files, j.Basis))
 	}
+	if n := s.Timeline.Unshared; n > 0 {
+		add(fmt.Sprintf("No time says to which of %d launches %d records of the machine belong; not all of them were held against every launch.", len(s.Timeline.Attempts), n))
+	}
 	c := s.Cases[s.Main]
 	for _, r := range c.Rivals {
 		if s.Timeline.TwoRuns(c.Lead, r) {

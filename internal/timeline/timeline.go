@@ -59,7 +59,9 @@ type Timeline struct {
 	Items    []*Item
 	Attempts []*Attempt
 	Hosts    []string
-	multi    bool // more than one host is in evidence
+	Unshared int   // machine records without a place that are not listed with every attempt, see maxShared
+	all      []int // 0 to len(Attempts)-1, see every
+	multi    bool  // more than one host is in evidence
 }
 
 // Build orders sources (already in report order) into a timeline.
@@ -70,7 +72,7 @@ type Timeline struct {
 //  3. Cut every run artifact into launches and group launches of different
 //     artifacts into attempts.
 //  4. Attach records of the machine (nvidia-smi, kernel, accounting) to every
-//     attempt.
+//     attempt that they can concern, within maxShared.
 //  5. Mark what a merged log repeats of the ranks' own files.
 func Build(sources []Source) *Timeline {
 	t := &Timeline{Sources: sources}
@@ -329,15 +331,47 @@ func (t *Timeline) group() {
 			}
 		}
 	}
+	t.share()
+}
+
+// maxShared bounds the machine's records that are listed with attempts only
+// because no time places them, all attempts together; each may have minShared.
+// The last attempt, which the verdict is mostly about, has them all.
+const (
+	maxShared = 1 << 16
+	minShared = 16
+)
+
+// share lists the machine's records with the attempts that they concern.
+func (t *Timeline) share() {
+	last := len(t.Attempts) - 1
+	most := max(maxShared/len(t.Attempts), minShared)
+	listed := make([]int, len(t.Attempts))
 	for _, it := range t.Items {
 		if it.Attempt >= 0 {
 			continue
 		}
-		for _, n := range t.concerns(it) {
+		in := t.concerns(it)
+		left := false
+		for _, n := range in {
+			if len(in) > placed && n != last {
+				if listed[n] >= most {
+					left = true
+					continue
+				}
+				listed[n]++
+			}
 			t.Attempts[n].Items = append(t.Attempts[n].Items, it)
+		}
+		if left {
+			t.Unshared++
 		}
 	}
 }
+
+// placed is among how many attempts a record can lie and still count as placed
+// by its time.
+const placed = 4
 
 // onlyNamed lets the one attempt that has a name (torchrun's attempt_0 folder)
 // take the files beside it that name none, such as the launcher's own output.
@@ -402,11 +436,13 @@ func bare(text string) string { return rankTags.ReplaceAllString(text, "") }
 func (t *Timeline) concerns(it *Item) []int {
 	const slack = 5 * time.Minute
 	dated := it.Stamp.Known() && it.Stamp.Clock == "wall"
-	var all, in []int
+	if !dated {
+		return t.every()
+	}
+	var in []int
 	within := false
 	for n, a := range t.Attempts {
-		all = append(all, n)
-		known := dated && a.Start.Known() && a.End.Known()
+		known := a.Start.Known() && a.End.Known()
 		if known {
 			d1, ok1 := between(a.Start, it.Stamp)
 			d2, ok2 := between(it.Stamp, a.End)
@@ -420,7 +456,15 @@ func (t *Timeline) concerns(it *Item) []int {
 	if within {
 		return in
 	}
-	return all
+	return t.every()
+}
+
+// every lists all attempts.
+func (t *Timeline) every() []int {
+	for n := len(t.all); n < len(t.Attempts); n++ {
+		t.all = append(t.all, n)
+	}
+	return t.all
 }
 
 // sequence orders run artifacts that are whole logs of their own in time: files
