@@ -36,3 +36,20 @@ func TestExplainers(t *testing.T) {
 		}
 	}
 }
+
+// However many events could explain one, few are tried, its own rank's among them.
+func TestExplainersBound(t *testing.T) {
+	var items []*timeline.Item
+	for rank := range 5 * maxTries {
+		items = append(items, &timeline.Item{Event: evidence.Event{Kind: evidence.SignalReceived, Who: evidence.Who{Rank: rank}}})
+	}
+	of := byKind(items)
+	tried, own := 0, false
+	for it := range of.explainers(&timeline.Item{Event: evidence.Event{Kind: evidence.Exception, Who: evidence.Who{Rank: 4 * maxTries}}}) {
+		tried++
+		own = own || it.Who.Rank == 4*maxTries
+	}
+	if tried != maxTries+1 || !own {
+		t.Errorf("%d tried, own rank among them: %v", tried, own)
+	}
+}

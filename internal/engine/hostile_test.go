@@ -241,6 +241,58 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestFloodPairs: what is held against everything else of its kind stays within
+// bounds (each of these took from ten seconds to minutes), and the verdict is that
+// of a log without the flood.
+func TestFloodPairs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tens of thousands of events")
+	}
+	repeat := func(n int, line func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(line(i))
+		}
+		return b.String()
+	}
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		kind  string // of the first fault
+		limit string // what the incident says of the bound, if anything
+	}{
+		{"memory reports beside many series", map[string]string{"train.log": repeat(20000, func(i int) string {
+			s := fmt.Sprintf("[rank%d]: step %d loss: %.4f grad_norm: 1.5 lr: 1e-4\n", i%64, i/64, 5-float64(i)*1e-4)
+			if i%8 == 0 {
+				s += fmt.Sprintf("[rank%d]: | Allocated memory      |  %d MiB |  %d MiB |   9 GiB |   8 GiB |\n", i%64, 22000+i, 22000+i)
+			}
+			return s
+		}) + oomTail}, "device_oom", ""},
+		{"errors and signals of many ranks", map[string]string{"train.log": repeat(12000, func(i int) string {
+			if i < 6000 {
+				return fmt.Sprintf("[rank%d]: 2026-03-01 10:00:00 RuntimeError: CUDA error: an illegal memory access was encountered\n", i)
+			}
+			return fmt.Sprintf("[rank%d]: 2026-03-01 10:00:00,%03d received SIGTERM\n", i-6000, i%1000)
+		})}, "cuda_fault", ""},
+		{"undated records beside many launches", map[string]string{
+			"train.log": repeat(4000, func(i int) string { return "+ torchrun --nproc_per_node 8 train.py --lr 1e-4\nstep 1 loss 2.5\n" }) + oomTail,
+			"dmesg.txt": repeat(4000, func(i int) string {
+				return fmt.Sprintf("[%d.000100] NVRM: Xid (PCI:0000:%02x:00): 31, pid=%d, name=python, Ch %08x\n", 1000+i*7200, i%250+1, 2000+i, i)
+			}),
+		}, "device_oom", "No time says to which of 4000 launches"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inc := diagnose(t, job(t, c.files))
+			if inc.FirstFault == nil || inc.FirstFault.Kind != c.kind {
+				t.Errorf("first fault is %+v, want %s", inc.FirstFault, c.kind)
+			}
+			if c.limit != "" && !states(inc, c.limit) {
+				t.Errorf("no limit says %q", c.limit)
+			}
+		})
+	}
+}
+
 // TestCancel: a diagnosis that is no longer wanted ends with the context's error.
 func TestCancel(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())

@@ -52,6 +52,22 @@ func TestSeriesKeep(t *testing.T) {
 	}
 }
 
+// TestSeriesAll: no point of a series is copied to look at it.
+func TestSeriesAll(t *testing.T) {
+	s := NewSeries(SeriesKey{Name: "loss"})
+	for i := range 1000 {
+		s.Add(Point{Step: int64(i), Value: 1})
+	}
+	var last Point
+	if n := testing.AllocsPerRun(10, func() {
+		for p := range s.All() {
+			last = p
+		}
+	}); n != 0 || last.Step != 999 {
+		t.Errorf("%v allocations, last %+v", n, last)
+	}
+}
+
 func BenchmarkSeriesAdd(b *testing.B) {
 	s := NewSeries(SeriesKey{Name: "loss"})
 	p := Point{Value: 2, Line: 7, Offset: 900, Length: 80}
