@@ -125,6 +125,10 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 		l.empty(it)
 		return
 	}
+	if len(head) < headLen && len(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))) == 0 {
+		l.blank(it, c)
+		return
+	}
 	fate := ""
 	_, codeOrData := isForeign(it.place)
 	switch {
@@ -230,6 +234,16 @@ func (l *looker) empty(it item) {
 		return
 	}
 	l.settled(it, 0, fateRead, "empty", nil)
+}
+
+// blank keeps a file with nothing but blanks in it as an empty one is kept.
+func (l *looker) blank(it item, c content) {
+	o := ownerOf(it.place)
+	if !it.named && o.Rank == evidence.None && o.LocalRank == evidence.None {
+		l.pass("empty file", it.stored)
+		return
+	}
+	l.settled(it, c.size, fateRead, "blank", nil)
 }
 
 // settled adds a file whose fate is decided. Opening it gives err, or nothing

@@ -36,7 +36,10 @@ var (
 	// errUnread is for input that holds nothing to answer from; the report
 	// that says so is written all the same.
 	errUnread = errors.New("nothing readable in what was named")
-	errWrite  = errors.New("write report")
+	errNoRun  = errors.New("nothing of a training run was recognised")
+	// errCutShort is for input that shows no failure as far as it could be read.
+	errCutShort = errors.New("no failure found, but not all of what was named could be read")
+	errWrite    = errors.New("write report")
 )
 
 // exitCode is the only place that maps an outcome to a process status.
@@ -231,7 +234,10 @@ func (a *app) complain(err error) {
 		return
 	}
 	fmt.Fprintf(a.err, "inquest: %s\n", printable(err.Error()))
-	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errWrite) || errors.Is(err, errUnread) {
+	switch {
+	case errors.Is(err, errUnread), errors.Is(err, errNoRun):
+		fmt.Fprintln(a.err, "hint: name the job's own logs, every rank's and the launcher's, or pipe one into -")
+	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errWrite):
 		fmt.Fprintln(a.err, "hint: name a log file, a folder of logs, an archive, or - for standard input")
 	}
 }

@@ -121,8 +121,12 @@ interrupted.`,
 			switch {
 			case failOn == "fault" && inc.FirstFault != nil:
 				return errFault
-			case inc.FirstFault == nil && unread(inc):
+			case report.Unanswered(inc) && unread(inc):
 				return errUnread
+			case report.Unanswered(inc):
+				return errNoRun
+			case cutShort(inc):
+				return errCutShort
 			}
 			return nil
 		},
@@ -143,6 +147,17 @@ func unread(inc *incident.Incident) bool {
 		}
 	}
 	return true
+}
+
+// cutShort reports whether inc found no failure and no end of the run while
+// part of what was named could not be read: the answer may stand there.
+func cutShort(inc *incident.Incident) bool {
+	if inc.FirstFault != nil || inc.Outcome == incident.FinishedRun || inc.Outcome == incident.Interrupted {
+		return false
+	}
+	return slices.ContainsFunc(inc.Artifacts, func(a incident.Artifact) bool {
+		return a.Fate == "partly read" || a.Fate == "unreadable" || a.Fate == "over limit"
+	})
 }
 
 // spares refuses an output file whose writing would destroy evidence: one that

@@ -67,6 +67,8 @@ func TestScripts(t *testing.T) {
 			"gzip":    gzipFiles,
 			"crlf":    crlf,
 			"mkfifo":  mkfifo,
+			"binary":  binaryFile,
+			"cut":     cutFile,
 		},
 	})
 }
@@ -208,4 +210,25 @@ func mkfifo(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: mkfifo FILE")
 	}
 	ts.Check(makeFIFO(ts.MkAbs(args[0])))
+}
+
+// binaryFile: binary FILE. It writes bytes that are no text.
+func binaryFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: binary FILE")
+	}
+	data := make([]byte, 3000)
+	for i := range data {
+		data[i] = byte(i*i*31 + i*7)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o644))
+}
+
+// cutFile: cut FILE. The second half of it goes.
+func cutFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: cut FILE")
+	}
+	data := ts.ReadFile(args[0])
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(data[:len(data)/2]), 0o644))
 }

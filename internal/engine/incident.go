@@ -678,9 +678,11 @@ func (s *Study) series(inc *incident.Incident) {
 // artifacts lists every artifact with its fate, and what was passed over.
 func (s *Study) artifacts(inc *incident.Incident) {
 	for i := range s.Reading.Sources {
-		a := s.Reading.Sources[i].Artifact
+		src := &s.Reading.Sources[i]
+		a := src.Artifact
 		inc.Artifacts = append(inc.Artifacts, incident.Artifact{Path: a.Path, Kind: a.Kind, Size: a.Size, Digest: a.Digest, Fate: a.Fate, Note: a.Note,
-			Owner: incident.Owner{Job: a.Owner.Job, Attempt: a.Owner.Attempt, Host: a.Owner.Host, Rank: opt(a.Owner.Rank), Basis: a.Owner.Basis}})
+			Recognised: int64(len(src.Events) + len(src.Series) + len(src.Facts)),
+			Owner:      incident.Owner{Job: a.Owner.Job, Attempt: a.Owner.Attempt, Host: a.Owner.Host, Rank: opt(a.Owner.Rank), Basis: a.Owner.Basis}})
 	}
 	for _, p := range s.Reading.Walk.PassedOver {
 		inc.PassedOver = append(inc.PassedOver, incident.PassedOver{What: p.What, Count: p.Count, Bytes: p.Bytes})

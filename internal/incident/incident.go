@@ -323,6 +323,8 @@ type Artifact struct {
 	Owner  Owner  `json:"owner"`
 	Fate   string `json:"fate"`
 	Note   string `json:"note"`
+	// Recognised counts the events, series and facts that were taken from it.
+	Recognised int64 `json:"recognised"`
 }
 
 type Owner struct {

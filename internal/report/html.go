@@ -150,6 +150,9 @@ func newView(inc *incident.Incident, o Options) *view {
 	v.Tone = "bad"
 	if inc.FirstFault == nil {
 		v.Tone = "good"
+		if Unanswered(inc) || len(damaged(inc)) > 0 {
+			v.Tone = "plain"
+		}
 	}
 	v.Summary = w.executive(words)
 	v.Badges = badges(inc)

@@ -67,6 +67,9 @@ func (w *words) title() string {
 		}
 		return s
 	}
+	if Unanswered(w.inc) {
+		return "Nothing of a training run was recognised"
+	}
 	n := w.nothingWords()
 	return upper(n[len(n)-1])
 }

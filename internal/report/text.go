@@ -180,6 +180,14 @@ func writeText(w io.Writer, inc *incident.Incident, o Options) error {
 	inc = cleaned(inc)
 	p := newPage(inc, o)
 	v := p.verdictOf()
+	if v.Sure == nil {
+		p.para(0, "", sentence(p.unansweredWords()))
+		if len(inc.Artifacts) > 1 || len(inc.PassedOver) > 0 {
+			p.read(inc)
+		}
+		_, err := io.WriteString(w, p.text())
+		return err
+	}
 	style := p.bad
 	if inc.FirstFault == nil {
 		style = p.good
@@ -446,6 +454,9 @@ func (p *page) read(inc *incident.Incident) {
 // limits are the statements of what could not be read or decided.
 func (p *page) limits(inc *incident.Incident) {
 	for i, l := range inc.Limits {
+		if l.Text == nothingFound {
+			continue
+		}
 		p.at(min(i, 1)*(2+min(i, 2)), func() { p.para(2, "! ", p.withCite(l)) })
 	}
 }

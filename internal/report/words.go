@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,8 +119,12 @@ type verdict struct {
 	First, Sure, Do, Check, Order []string
 }
 
-// full are the five lines in their longest form.
+// full are the five lines in their longest form; where nothing of a run was
+// recognised only the first is there.
 func (v verdict) full() []labelled {
+	if v.Sure == nil {
+		return []labelled{{"First", v.First[0]}}
+	}
 	return []labelled{{"First", v.First[0]}, {"Sure", v.Sure[0]}, {"Do", v.Do[0]}, {"Check", v.Check[0]}, {"Order", v.Order[0]}}
 }
 
@@ -127,6 +132,9 @@ func (w *words) verdictOf() verdict {
 	inc := w.inc
 	v := verdict{Order: w.orderWords(inc.Order)}
 	f := inc.FirstFault
+	if Unanswered(inc) {
+		return verdict{First: []string{w.unansweredWords()}}
+	}
 	if f == nil {
 		v.First = w.nothingWords()
 		v.Sure = []string{"nothing in what was read points to a failure" + unread(inc)}
@@ -139,9 +147,13 @@ func (w *words) verdictOf() verdict {
 			v.Do = []string{"wait, or look again later: a job that was killed without words looks the same"}
 			v.Check = []string{"is the process alive? If not, the scheduler's record and the kernel log say who ended it"}
 		}
+		if do := w.againWords(); do != nil {
+			v.Do = do
+			v.Check = []string{"inquest again on the whole file: what ended the run may stand in the part that is missing"}
+		}
 		if sure := w.failedBefore(); sure != nil {
 			v.Sure = sure
-			if inc.Outcome == incident.FinishedRun {
+			if inc.Outcome == incident.FinishedRun && len(damaged(inc)) == 0 {
 				v.Do = []string{"nothing in the last launch; what the failed ones call for stands under attempts in --format json", "nothing in the last launch; see attempts in --format json"}
 			}
 		}
@@ -283,11 +295,21 @@ func (w *words) nothingWords() []string {
 		}
 	}
 	s := "no failure found, and no end of the run either"
-	switch inc.Outcome {
-	case incident.Unclear:
-		if !anyRead(inc) {
-			s = "nothing of the run could be read"
+	if bad := damaged(inc); len(bad) > 0 {
+		s = "no failure found in what could be read"
+		switch inc.Outcome {
+		case incident.FinishedRun:
+			s += ", and the run finished"
+		case incident.Interrupted:
+			s += ", and the run was interrupted"
 		}
+		why := "; " + w.damageWords(&bad[0])
+		if n := len(bad) - 1; n > 0 {
+			why += fmt.Sprintf(", and %d more could not be read in full", n)
+		}
+		return []string{s + last + at + why, s + last + why, s + why, s + "; " + plural(len(bad), "artifact") + " incomplete"}
+	}
+	switch inc.Outcome {
 	case incident.FinishedRun:
 		s = "no failure: the run finished"
 		if n := len(inc.Attempts); n > 1 {
@@ -324,9 +346,144 @@ func (w *words) failedBefore() []string {
 // number prints a value with up to five significant digits.
 func number(f float64) string { return strconv.FormatFloat(f, 'g', 5, 64) }
 
-// anyRead reports whether any artifact was read at all.
-func anyRead(inc *incident.Incident) bool {
-	return slices.ContainsFunc(inc.Artifacts, func(a incident.Artifact) bool { return a.Fate == "read" || a.Fate == "partly read" })
+// damaged are the artifacts that were to be read and were not, or not to their
+// end.
+func damaged(inc *incident.Incident) []incident.Artifact {
+	var out []incident.Artifact
+	for _, a := range inc.Artifacts {
+		switch a.Fate {
+		case "partly read", "unreadable", "over limit":
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// cutOff are the words of decoders about a file that stops before its end.
+var cutOff = regexp.MustCompile(`(?i)unexpected EOF|ends early|truncated|cut off|short read`)
+
+// damageWords say what is wrong with an artifact.
+func (w *words) damageWords(a *incident.Artifact) string {
+	name := w.nameOf(a)
+	switch {
+	case a.Fate == "over limit":
+		return name + " was read only up to a limit"
+	case cutOff.MatchString(a.Note):
+		return name + " ends early"
+	case a.Fate == "unreadable":
+		return name + " could not be read"
+	}
+	return name + " could not be read in full"
+}
+
+// againWords say how to get at what damage or a limit kept from being read, nil
+// where nothing did.
+func (w *words) againWords() []string {
+	bad := damaged(w.inc)
+	if len(bad) == 0 {
+		return nil
+	}
+	a := &bad[0]
+	do, why := "Copy "+w.nameOf(a)+" again, whole, and name it again", ""
+	switch {
+	case a.Path == "-":
+		do = "Pipe it in again, whole"
+	case a.Fate == "over limit":
+		do = "Name the parts of " + w.nameOf(a) + " one by one"
+	case strings.Contains(a.Note, "permission denied"):
+		do = "Make " + w.nameOf(a) + " readable for yourself and name it again"
+	}
+	if n := len(bad) - 1; n > 0 {
+		do += fmt.Sprintf(", and the same for %d more", n)
+	}
+	if a.Note != "" {
+		why = ": " + a.Note
+	}
+	return []string{do + why, do}
+}
+
+// nameOf is an artifact's short name.
+func (w *words) nameOf(a *incident.Artifact) string {
+	if a.Path == "-" {
+		return "standard input"
+	}
+	if s, ok := w.short[a.Path]; ok {
+		return s
+	}
+	return a.Path
+}
+
+// Unanswered reports whether nothing of a run was recognised in what inc was
+// made from: no failure, no series, no fact, no event of any kind.
+func Unanswered(inc *incident.Incident) bool {
+	if inc.FirstFault != nil || inc.Outcome != incident.Unclear || len(inc.Series) > 0 || inc.LastGood != nil {
+		return false
+	}
+	for _, f := range inc.Facts {
+		if len(f.Spans) > 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(inc.Attempts, func(a incident.Attempt) bool { return a.FirstFault != nil || a.Command != "" }) &&
+		!slices.ContainsFunc(inc.Artifacts, func(a incident.Artifact) bool { return a.Recognised > 0 })
+}
+
+// nothingFound is the limit that the engine states where no artifact was found.
+const nothingFound = "Nothing recognisable was found in what was named."
+
+// unansweredWords say in one sentence why there is nothing to judge.
+func (w *words) unansweredWords() string {
+	all := w.inc.Artifacts
+	switch len(all) {
+	case 0:
+		return strings.TrimSuffix(nothingFound, ".")
+	case 1:
+		return w.voidWords(&all[0])
+	}
+	var each []string
+	for i := range all {
+		each = append(each, w.voidWords(&all[i]))
+	}
+	return fmt.Sprintf("Nothing of a training run was recognised in %s: %s", plural(len(all), "artifact"), strings.Join(first(each, 3), "; "))
+}
+
+// voidWords say why an artifact holds nothing to judge.
+func (w *words) voidWords(a *incident.Artifact) string {
+	name, was := w.nameOf(a), "is"
+	if a.Path == "-" {
+		was = "was"
+	}
+	switch a.Fate {
+	case "read":
+		switch {
+		case a.Size == 0:
+			return name + " " + was + " empty"
+		case a.Note == "blank":
+			return name + " holds nothing but blanks"
+		}
+		return name + ": text in which nothing of a training run was recognised"
+	case "not recognised":
+		if a.Note != "" {
+			return name + ": " + a.Note
+		}
+		return name + ": nothing that any reader knows"
+	}
+	s := w.damageWords(a)
+	if a.Note != "" {
+		s += " (" + a.Note + ")"
+	}
+	if a.Fate == "partly read" {
+		s += ", and nothing of a training run stands in what could be read"
+	}
+	return s
+}
+
+// first is the beginning of a list, with a note of what it leaves out.
+func first(all []string, n int) []string {
+	if len(all) > n {
+		all = append(slices.Clone(all[:n]), fmt.Sprintf("… %d more", len(all)-n))
+	}
+	return all
 }
 
 func unread(inc *incident.Incident) string {
@@ -336,10 +493,16 @@ func unread(inc *incident.Incident) string {
 			n++
 		}
 	}
-	if n > 0 {
-		return fmt.Sprintf("; %d of %d artifacts were not read in full", n, len(inc.Artifacts))
+	s := ""
+	switch {
+	case n == 1 && len(inc.Artifacts) == 1:
+		s = "; the one artifact was not read in full"
+	case n == 1:
+		s = fmt.Sprintf("; 1 of %d artifacts was not read in full", len(inc.Artifacts))
+	case n > 1:
+		s = fmt.Sprintf("; %d of %d artifacts were not read in full", n, len(inc.Artifacts))
 	}
-	return ""
+	return s
 }
 
 // orderWords relates memory and non-finite values.
@@ -518,10 +681,7 @@ func (w *words) bracketWords(o incident.Order) string {
 
 // listed joins what a bounded list shows with a note of what it leaves out.
 func listed(all []string, n int) string {
-	if len(all) > n {
-		all = append(append([]string(nil), all[:n]...), fmt.Sprintf("… %d more", len(all)-n))
-	}
-	return strings.Join(all, ", ")
+	return strings.Join(first(all, n), ", ")
 }
 
 // readWords counts artifacts by fate and what was passed over.
@@ -574,6 +734,9 @@ func (w *words) executive(v verdict) []string {
 	inc := w.inc
 	f := inc.FirstFault
 	if f == nil {
+		if v.Sure == nil {
+			return []string{sentence(v.First[0])}
+		}
 		return []string{sentence(upper(v.First[0])), sentence(upper(v.Sure[0]))}
 	}
 	lost := "The run failed: " + w.classes()
