@@ -115,6 +115,9 @@ type Result struct {
 	// Problems is sorted by path. Every file with the fate unreadable or over
 	// limit has one.
 	Problems []Problem
+	// Missing are those of them that are a named path which does not exist, or is
+	// nothing that can be read.
+	Missing []Problem
 	// Jobs is newest first: by scheduler id when all have one (ids only grow), by
 	// the time in the folder's name when all have one, else by modification
 	// time. Every file is in Files of one job or in Shared of several.
@@ -184,7 +187,7 @@ func (w *walker) result(f *found) *Result {
 		r.PassedOver = append(r.PassedOver, PassedOver{what, n.count, n.bytes})
 	}
 	r.PassedOver = fold(r.PassedOver)
-	r.Problems = f.problems
+	r.Problems, r.Missing = f.problems, f.missing
 	sort.SliceStable(r.Problems, func(i, j int) bool {
 		a, b := r.Problems[i], r.Problems[j]
 		if a.Path != b.Path {

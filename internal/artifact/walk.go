@@ -41,6 +41,7 @@ type found struct {
 	files    []File
 	passed   map[string]tally
 	problems []Problem
+	missing  []Problem
 	alike    map[string]tally // by extension: files that dropData drops, not kept
 	doubts   map[string]int   // by extension: doubtful files seen
 }
@@ -165,7 +166,7 @@ func (w *walker) roots(paths []string, f *found) ([]root, error) {
 		}
 		return nil, fmt.Errorf("walk: %w", errors.Join(errs...))
 	}
-	f.problems = append(f.problems, missing...)
+	f.problems, f.missing = append(f.problems, missing...), missing
 	return roots, nil
 }
 

@@ -130,8 +130,11 @@ one process or many ranks, and the machine's records beside them) and says what
 failed first and what only followed, whether a memory failure or a non-finite
 loss came first, why, and the one change to make with the command that checks it.
 
+inquest PATH... is short for inquest diagnose PATH...
+
 Everything runs on this machine. Nothing is uploaded, executed or changed.`,
 		Example: `  inquest diagnose run/                  a folder of logs
+  inquest run/                           the same: a path alone is diagnosed
   inquest diagnose slurm-4711.out        one log
   kubectl logs my-job | inquest diagnose -
   inquest explain fragmentation          the encyclopedia, offline
@@ -139,6 +142,9 @@ Everything runs on this machine. Nothing is uploaded, executed or changed.`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
+				if c := meant(cmd, args[0]); c != "" {
+					return fmt.Errorf("%w: unknown command %s; did you mean %s?", errUsage, args[0], c)
+				}
 				return fmt.Errorf("%w: no command %q and no such file; see inquest --help", errUsage, args[0])
 			}
 			return nil
@@ -181,8 +187,48 @@ func withDefault(root *cobra.Command, args []string) []string {
 		if _, err := os.Stat(arg); err == nil || arg == "-" || strings.ContainsAny(arg, "*?[") {
 			return append([]string{"diagnose"}, args...)
 		}
+		if (i == 0 || !strings.HasPrefix(args[i-1], "-")) && meant(root, arg) != "" {
+			return args
+		}
 	}
 	return args
+}
+
+// meant is the command that a mistyped name is nearest to, "" where none is
+// near.
+func meant(root *cobra.Command, name string) string {
+	best, least := "", 3
+	for _, c := range root.Commands() {
+		if d := edits(name, c.Name()); d < least && 2*d < len(c.Name()) && !c.Hidden {
+			best, least = c.Name(), d
+		}
+	}
+	return best
+}
+
+// edits is the number of characters put in, taken out, replaced or swapped with
+// a neighbour that turn a into b.
+func edits(a, b string) int {
+	prev, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before := prev
+		prev, row = row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			d := 1
+			if a[i-1] == b[j-1] {
+				d = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+d)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }
 
 // catalogue loads the encyclopedia and the folders of --rules.

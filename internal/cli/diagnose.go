@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,6 +112,7 @@ interrupted.`,
 			}
 			o.Baseline, o.All = baseline, everything
 			o.Progress = a.progress()
+			a.warnMissing(args, out.format)
 			inc, err := engine.Diagnose(cmd.Context(), o)
 			if err != nil {
 				return err
@@ -137,6 +139,34 @@ interrupted.`,
 	f.BoolVar(&everything, "all", false, "read every text file, not only recognised kinds")
 	f.StringVar(&failOn, "fail-on", "never", "fault: exit with status 3 if a fault was found")
 	return cmd
+}
+
+// warnMissing says at once which of several named paths do not exist. Where none
+// does, the error that follows says so.
+func (a *app) warnMissing(paths []string, format string) {
+	var gone []string
+	for _, p := range paths {
+		if p == "-" {
+			continue
+		}
+		if _, err := os.Stat(p); !errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if m, err := filepath.Glob(p); err != nil || len(m) == 0 {
+			gone = append(gone, p)
+		}
+	}
+	if len(gone) == len(paths) {
+		return
+	}
+	for _, p := range gone {
+		text := p + ": no such file; going on with the rest"
+		if format == "json" {
+			json.NewEncoder(a.err).Encode(map[string]any{"warning": text})
+			continue
+		}
+		fmt.Fprintf(a.err, "inquest: %s\n", printable(text))
+	}
 }
 
 // unread reports whether inc rests on no byte at all.

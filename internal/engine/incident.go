@@ -36,7 +36,7 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 		Schema: incident.Schema, Tool: incident.Tool{Name: "inquest", Version: o.Version}, Status: "open",
 		Contributing: []incident.Statement{}, Limits: []incident.Statement{}, Attempts: []incident.Attempt{},
 		Ranks: []incident.Rank{}, Hosts: []incident.Host{}, Groups: []incident.Group{}, Facts: map[string]incident.Fact{}, Series: []incident.Series{},
-		Artifacts: []incident.Artifact{}, PassedOver: []incident.PassedOver{}, Context: []incident.Quote{}, Checklist: []incident.CheckItem{},
+		Artifacts: []incident.Artifact{}, PassedOver: []incident.PassedOver{}, NotFound: []string{}, Context: []incident.Quote{}, Checklist: []incident.CheckItem{},
 	}
 	for i := range s.Cases {
 		inc.Attempts = append(inc.Attempts, s.attempt(i, o.Catalog))
@@ -683,6 +683,9 @@ func (s *Study) artifacts(inc *incident.Incident) {
 		inc.Artifacts = append(inc.Artifacts, incident.Artifact{Path: a.Path, Kind: a.Kind, Size: a.Size, Digest: a.Digest, Fate: a.Fate, Note: a.Note,
 			Recognised: int64(len(src.Events) + len(src.Series) + len(src.Facts)),
 			Owner:      incident.Owner{Job: a.Owner.Job, Attempt: a.Owner.Attempt, Host: a.Owner.Host, Rank: opt(a.Owner.Rank), Basis: a.Owner.Basis}})
+	}
+	for _, p := range s.Reading.Walk.Missing {
+		inc.NotFound = append(inc.NotFound, p.Path+": "+p.Err.Error())
 	}
 	for _, p := range s.Reading.Walk.PassedOver {
 		inc.PassedOver = append(inc.PassedOver, incident.PassedOver{What: p.What, Count: p.Count, Bytes: p.Bytes})

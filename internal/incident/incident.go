@@ -64,6 +64,7 @@ type Incident struct {
 	Series       []Series        `json:"series"`
 	Artifacts    []Artifact      `json:"artifacts"`
 	PassedOver   []PassedOver    `json:"passed_over"`
+	NotFound     []string        `json:"not_found"` // named paths with the reason; limits has them too
 	Context      []Quote         `json:"context"`
 	Baseline     *Baseline       `json:"baseline"`
 }

@@ -147,6 +147,9 @@ func newView(inc *incident.Incident, o Options) *view {
 	words := w.verdictOf()
 	v := &view{Incident: inc, w: w, For: o.For, Title: w.title(), proofAt: map[string]string{}}
 	v.Verdict = words.full()
+	for _, s := range inc.NotFound {
+		v.Verdict = append(v.Verdict, labelled{"Not read", s})
+	}
 	v.Tone = "bad"
 	if inc.FirstFault == nil {
 		v.Tone = "good"

@@ -44,6 +44,9 @@ func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 		}
 		d.item("- ", "**"+l.Label+":** ", l.Text)
 	}
+	for _, s := range inc.NotFound {
+		d.item("- ", "**Not read:** ", s)
+	}
 	for _, section := range mdSections[o.For] {
 		section(d, inc)
 	}

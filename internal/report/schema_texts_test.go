@@ -64,6 +64,7 @@ var fieldTexts = map[string]description{
 	"Incident.series":       of("Logged quantities of all attempts, the ones that matter first."),
 	"Incident.artifacts":    of("Every artifact that was looked at, with its fate."),
 	"Incident.passed_over":  of("What was not looked into, by extension or reason."),
+	"Incident.not_found":    of("Paths that were named and could not be opened, each with the reason. `limits` has them as well."),
 	"Incident.context":      of("The lines around the places that matter, the most important first."),
 	"Incident.baseline":     of("Null unless a run that worked was given to compare with."),
 

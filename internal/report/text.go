@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -182,6 +183,7 @@ func writeText(w io.Writer, inc *incident.Incident, o Options) error {
 	v := p.verdictOf()
 	if v.Sure == nil {
 		p.para(0, "", sentence(p.unansweredWords()))
+		p.notFound(inc)
 		if len(inc.Artifacts) > 1 || len(inc.PassedOver) > 0 {
 			p.read(inc)
 		}
@@ -197,11 +199,24 @@ func writeText(w io.Writer, inc *incident.Incident, o Options) error {
 	p.head("Do", v.Do, p.strong)
 	p.head("Check", v.Check, lipgloss.NewStyle())
 	p.head("Order", v.Order, lipgloss.NewStyle())
+	p.notFound(inc)
 	for _, section := range textSections[o.For] {
 		section(p, inc)
 	}
 	_, err := io.WriteString(w, p.text())
 	return err
+}
+
+// notFound names at once what of the named paths is missing in the verdict.
+func (p *page) notFound(inc *incident.Incident) {
+	const most = 5
+	for i, s := range inc.NotFound {
+		if i == most && !p.full {
+			p.para(0, "! ", fmt.Sprintf("%d more of the named paths could not be opened", len(inc.NotFound)-i))
+			break
+		}
+		p.para(0, "! ", "not read: "+s)
+	}
 }
 
 // summary is the reading of those who answer for the run.
@@ -454,7 +469,7 @@ func (p *page) read(inc *incident.Incident) {
 // limits are the statements of what could not be read or decided.
 func (p *page) limits(inc *incident.Incident) {
 	for i, l := range inc.Limits {
-		if l.Text == nothingFound {
+		if l.Text == nothingFound || slices.Contains(inc.NotFound, l.Text) {
 			continue
 		}
 		p.at(min(i, 1)*(2+min(i, 2)), func() { p.para(2, "! ", p.withCite(l)) })
