@@ -29,7 +29,7 @@ var htmlSections = map[string][]part{
 		{"ranks", "Ranks"}, {"facts", "Facts"}, {"files", "What was read"}},
 	OnCall: {{"reading", "On call"}, {"timeline", "Timeline"}, {"followed", "What only followed"}, {"ranks", "Ranks"}, {"change", "Change"},
 		{"evidence", "Evidence"}, {"causes", "Why"}, {"checklist", "To confirm"}, {"attempts", "Launches"}, {"plots", "Curves"}, {"files", "What was read"}},
-	Executive: {{"summary", "Summary"}, {"change", "Change"}, {"plots", "Curves"}, {"limits", "What is not known"}},
+	Executive: {{"summary", "Summary"}, {"plots", "Curves"}, {"limits", "What is not known"}},
 }
 
 // writeHTML writes one page that needs nothing else: styles, scripts and the
@@ -144,7 +144,7 @@ func (v *view) drawn(id string) bool {
 
 func newView(inc *incident.Incident, o Options) *view {
 	w := newWords(inc)
-	words := w.verdictOf()
+	words := w.verdictFor(o.For)
 	v := &view{Incident: inc, w: w, For: o.For, Title: w.title(), proofAt: map[string]string{}}
 	v.Verdict = words.full()
 	for _, s := range inc.NotFound {

@@ -35,7 +35,7 @@ var mdSections = map[string][]func(*document, *incident.Incident){
 func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 	inc = cleaned(inc)
 	d := &document{words: newWords(inc), full: o.Full}
-	v := d.verdictOf()
+	v := d.verdictFor(o.For)
 	d.heading(1, d.title())
 	for _, l := range v.full() {
 		if r := inc.Remedy; r != nil && l.Label == "Check" && l.Text == r.Command {

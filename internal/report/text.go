@@ -180,7 +180,7 @@ var textSections = map[string][]func(*page, *incident.Incident){
 func writeText(w io.Writer, inc *incident.Incident, o Options) error {
 	inc = cleaned(inc)
 	p := newPage(inc, o)
-	v := p.verdictOf()
+	v := p.verdictFor(o.For)
 	if v.Sure == nil {
 		p.para(0, "", sentence(p.unansweredWords()))
 		p.notFound(inc)
