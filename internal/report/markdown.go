@@ -64,7 +64,7 @@ func (w *words) title() string {
 		if w.inc.FirstFaultStanding == incident.Undecidable {
 			return upper(w.classes()) + ": which came first is undecided"
 		}
-		s := upper(class(f.Class))
+		s := upper(faultWords(f))
 		if f.Rank != nil {
 			s += fmt.Sprintf(" on rank %d", *f.Rank)
 		}

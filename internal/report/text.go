@@ -484,7 +484,7 @@ func (w *words) withCite(s incident.Statement) string {
 }
 
 func rivalWords(e *incident.Event) string {
-	s := class(e.Class)
+	s := faultWords(e)
 	if x := who(e); x != "" {
 		s = x + ": " + s
 	}
@@ -607,7 +607,7 @@ func (w *words) attemptWords(a incident.Attempt) string {
 		s += fmt.Sprintf(", last step %d", *g.Step)
 	}
 	if f := a.FirstFault; f != nil {
-		s += ": " + class(f.Class)
+		s += ": " + faultWords(f)
 		if x := w.near(f.Span); x != "" {
 			s += " (" + x + ")"
 		}

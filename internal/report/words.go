@@ -180,7 +180,7 @@ func (w *words) verdictOf() verdict {
 func (w *words) firstWords() []string {
 	inc := w.inc
 	f := inc.FirstFault
-	what := class(f.Class)
+	what := faultWords(f) + w.phaseWords(f)
 	step := ""
 	if f.Step != nil {
 		step = ", step " + strconv.FormatInt(*f.Step, 10)
@@ -209,7 +209,7 @@ func (w *words) firstWords() []string {
 		or, brief := " or one of "+others, " or "+others
 		if len(inc.FirstFaultRivals) == 1 {
 			r := &inc.FirstFaultRivals[0]
-			brief = class(r.Class)
+			brief = faultWords(r)
 			if r.Rank != nil {
 				brief = "rank " + strconv.Itoa(*r.Rank) + ": " + brief
 			}
@@ -218,7 +218,7 @@ func (w *words) firstWords() []string {
 		return []string{long + what + step + base + or, short + what + step + base + or, short + what + base + or, short + what + base + brief, short + what + brief}
 	}
 	return []string{
-		long + what + step + full, long + what + step + base, short + what + step + full, short + what + step + base, short + what + base,
+		long + what + step + full, long + what + step + base, short + what + step + full, short + what + step + base, short + what + base, short + faultWords(f) + base,
 	}
 }
 
@@ -339,7 +339,7 @@ func (w *words) failedBefore() []string {
 	if n > 1 {
 		which = ", the latest being launch " + last.ID
 	}
-	what := which + ": " + class(last.FirstFault.Class)
+	what := which + ": " + faultWords(last.FirstFault)
 	return []string{s + what + " (" + w.near(last.FirstFault.Span) + ")", s + what, s + which, s}
 }
 
@@ -872,7 +872,7 @@ func (w *words) verdictFor(reader string) verdict {
 // of its rivals.
 func (w *words) classes() string {
 	f := w.inc.FirstFault
-	s := class(f.Class)
+	s := faultWords(f)
 	if w.inc.FirstFaultStanding != incident.Undecidable {
 		return s
 	}
@@ -880,7 +880,7 @@ func (w *words) classes() string {
 	for _, r := range w.inc.FirstFaultRivals {
 		if !seen[r.Class] {
 			seen[r.Class] = true
-			s += " or " + class(r.Class)
+			s += " or " + faultWords(&r)
 		}
 	}
 	return s
