@@ -24,6 +24,7 @@ import (
 	"github.com/inquest-dev/inquest/encyclopedia"
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/engine"
+	"github.com/inquest-dev/inquest/internal/explain"
 	"github.com/inquest-dev/inquest/internal/reader/all"
 )
 
@@ -197,38 +198,13 @@ func withDefault(root *cobra.Command, args []string) []string {
 // meant is the command that a mistyped name is nearest to, "" where none is
 // near.
 func meant(root *cobra.Command, name string) string {
-	best, least := "", 3
+	var names []string
 	for _, c := range root.Commands() {
-		if d := edits(name, c.Name()); d < least && 2*d < len(c.Name()) && !c.Hidden {
-			best, least = c.Name(), d
+		if !c.Hidden {
+			names = append(names, c.Name())
 		}
 	}
-	return best
-}
-
-// edits is the number of characters put in, taken out, replaced or swapped with
-// a neighbour that turn a into b.
-func edits(a, b string) int {
-	prev, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before := prev
-		prev, row = row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			d := 1
-			if a[i-1] == b[j-1] {
-				d = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+d)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
+	return explain.Nearest(name, names)
 }
 
 // catalogue loads the encyclopedia and the folders of --rules.

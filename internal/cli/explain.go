@@ -42,7 +42,11 @@ all entries.`,
 					return err
 				}
 				found := explain.Find(c, query)
-				if len(found) == 0 {
+				if id := explain.Meant(c, strings.ToLower(query)); id != "" {
+					if _, err := fmt.Fprintf(w, "no entry %s; did you mean %s?\n\n", printable(query), id); err != nil {
+						return err
+					}
+				} else if len(found) == 0 {
 					return fmt.Errorf("no entry fits %q; inquest explain lists all", query)
 				}
 				return explain.Results(w, query, found)

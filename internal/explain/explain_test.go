@@ -135,6 +135,12 @@ func TestFind(t *testing.T) {
 		{"CUDA error: device-side assert triggered", 3, "label-out-of-range"},
 		{"slurm time limit", 1, "time-limit"},
 		{"no space left on device while saving", 1, "disk-full"},
+		{"NCCL watchdog timeout rank killed -9", 2, "killed-unknown"},
+		{"exit code 137", 1, "killed-unknown"},
+		{"torchrun exitcode -9", 3, "killed-unknown"},
+		{"host-rm", 1, "host-ram"},
+		{"checkpoint corrupt", 1, "checkpoint-corrupt"},
+		{"cuda out of memory in evaluation", 2, "eval-without-no-grad"},
 	} {
 		got := x.Find(f.query)
 		got = got[:min(f.top, len(got))]
@@ -145,6 +151,38 @@ func TestFind(t *testing.T) {
 			if !slices.ContainsFunc(got, func(m Match) bool { return m.ID == id }) {
 				t.Errorf("%q: %s is not among the first %d: %v", f.query, id, f.top, got)
 			}
+		}
+	}
+}
+
+// TestFindShowsTypedWords checks that a match is explained by the words of the
+// query and not by what they are filed under.
+func TestFindShowsTypedWords(t *testing.T) {
+	c, err := catalog.Load(os.DirFS("../../encyclopedia"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := false
+	for _, m := range Find(c, "NCCL watchdog timeout rank killed -9") {
+		for _, part := range strings.Split(m.Why, "; ") {
+			word, _, _ := strings.Cut(part, " (")
+			seen = seen || word == "timeout"
+			if !slices.Contains([]string{"nccl", "watchdog", "timeout", "rank", "killed", "-9", "…"}, word) && !strings.HasPrefix(part, "wording ") {
+				t.Errorf("%s is explained by %q", m.ID, part)
+			}
+		}
+	}
+	if !seen {
+		t.Error("timeout explains no match")
+	}
+}
+
+func TestNearest(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{"diagnos", "diagnose"}, {"explian", "explain"}, {"ned", "new"}, {"diagnose", ""}, {"oom", ""}, {"dianose", "diagnose"}, {"", ""}, {"versions", "version"}, {"vrsin", "version"}, {"vrsi", ""},
+	} {
+		if got := Nearest(c.name, []string{"diagnose", "explain", "new", "version"}); got != c.want {
+			t.Errorf("Nearest(%q) is %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -189,6 +227,8 @@ func TestWords(t *testing.T) {
 		{"batches batch", "batch batch"},
 		{"loss losses process", "loss loss process"},
 		{"stopped stopping", "stop stop"},
+		{"killed -9", "kill kill -9"},
+		{"steps 2-9, 137", "step kill -9"},
 	} {
 		if got := strings.Join(terms(words(f.text)), " "); got != f.want {
 			t.Errorf("terms of %q are %q, want %q", f.text, got, f.want)

@@ -15,6 +15,9 @@ import (
 const (
 	maxQuery = 64 << 10 // bytes of a query that are looked at
 	maxTerms = 300      // distinct terms of a query that are looked up
+	// maxRepeats is how often a word counts in one part of an entry: an entry is
+	// about what its title and search keys say, not about what its text repeats.
+	maxRepeats = 3
 )
 
 // A Match is one entry that a query found.
@@ -31,8 +34,8 @@ var fields = []struct {
 	weight float64
 	text   func(*catalog.Entry) string
 }{
-	{"title", 4, func(e *catalog.Entry) string { return strings.ReplaceAll(e.ID, "-", " ") + "\n" + e.Title }},
-	{"search keys", 4, func(e *catalog.Entry) string { return strings.Join(e.SearchKeys, "\n") }},
+	{"title", 6, func(e *catalog.Entry) string { return strings.ReplaceAll(e.ID, "-", " ") + "\n" + e.Title }},
+	{"search keys", 5, func(e *catalog.Entry) string { return strings.Join(e.SearchKeys, "\n") }},
 	{"quick answer", 2, func(e *catalog.Entry) string { return catalog.Plain(e.Quick) }},
 	{"symptoms", 1.5, func(e *catalog.Entry) string {
 		var b strings.Builder
@@ -41,7 +44,7 @@ var fields = []struct {
 		}
 		return catalog.Plain(b.String())
 	}},
-	{"mechanism", 0.7, func(e *catalog.Entry) string { return catalog.Plain(e.Mechanism + "\n" + e.Systems) }},
+	{"mechanism", 0.5, func(e *catalog.Entry) string { return catalog.Plain(e.Mechanism + "\n" + e.Systems) }},
 }
 
 // An Index is the encyclopedia prepared for search. It may be used
@@ -82,7 +85,11 @@ func NewIndex(c *catalog.Catalog) (*Index, error) {
 			for _, w := range ws {
 				vocabulary[w] = true
 			}
+			inField := map[string]int{}
 			for _, t := range terms(ws) {
+				if inField[t]++; inField[t] > maxRepeats {
+					continue
+				}
 				d.tf[t] += f.weight
 				d.length += f.weight
 				if !slices.Contains(d.in[t], f.name) {
@@ -108,26 +115,28 @@ func NewIndex(c *catalog.Catalog) (*Index, error) {
 // an entry's id, or error text pasted from a log.
 //
 // The score is BM25 over the weighted fields (Robertson and Zaragoza, 2009; k1
-// 1.2, b 0.5). Added are: for a search key whose terms all stand in the query,
+// 1.2, b 0.5), times the share of the query, by the weight of its words, that
+// the entry holds; an entry with one of the words keeps a third. Added are: for a search key whose terms all stand in the query,
 // its length; for a wording that takes the text and whose kind the entry is
-// about, 6 and a third of the entry's prior; for the very id, enough to be
-// first. Entries below a fifth of the best score are left out.
+// about, 6 and a third of the entry's prior; for the very id, or one mistyped,
+// enough to be first. Entries below a fifth of the best score are left out.
 func (x *Index) Find(query string) []Match {
 	if len(query) > maxQuery {
 		query = query[:maxQuery]
 	}
-	ws := words(query)
+	typed := words(query)
+	ws := slices.Clone(typed)
 	for i, w := range ws {
 		if !stop[w] {
 			ws[i] = correct(w, x.vocabulary)
 		}
 	}
-	asked := map[string]bool{}
+	asked := map[string]string{} // term -> the words typed for it
 	var order []string
-	for _, t := range terms(ws) {
-		if !asked[t] && len(order) < maxTerms {
-			asked[t] = true
-			order = append(order, t)
+	for _, t := range termsOf(ws) {
+		if _, ok := asked[t.text]; !ok && len(order) < maxTerms {
+			asked[t.text] = strings.Join(typed[t.from:t.to], " ")
+			order = append(order, t.text)
 		}
 	}
 	recognised := map[string]string{} // kind -> wording
@@ -136,9 +145,10 @@ func (x *Index) Find(query string) []Match {
 			recognised[string(r.Kind)] = r.Wording
 		}
 	}
+	meant := Meant(x.c, strings.ToLower(strings.TrimSpace(query)))
 	var out []Match
 	for i := range x.docs {
-		if m := x.score(&x.docs[i], strings.TrimSpace(query), order, asked, recognised); m.Score > 0 {
+		if m := x.score(&x.docs[i], strings.TrimSpace(query), meant, order, asked, recognised); m.Score > 0 {
 			out = append(out, m)
 		}
 	}
@@ -150,24 +160,37 @@ func (x *Index) Find(query string) []Match {
 	return out
 }
 
-func (x *Index) score(d *doc, query string, order []string, asked map[string]bool, recognised map[string]string) Match {
+func (x *Index) score(d *doc, query string, meant string, order []string, asked map[string]string, recognised map[string]string) Match {
 	const k1, b = 1.2, 0.5
 	m := Match{ID: d.entry.ID, Title: d.entry.Title}
 	var found []string
+	shownAs := map[string]bool{}
+	all, held := 0.0, 0.0
 	for _, t := range order {
+		n, df := float64(len(x.docs)), float64(x.df[t])
+		if df == 0 {
+			continue
+		}
+		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+		all += idf
 		tf := d.tf[t]
 		if tf == 0 {
 			continue
 		}
-		n, df := float64(len(x.docs)), float64(x.df[t])
-		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
+		held += idf
 		m.Score += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*d.length/x.meanLength))
-		found = append(found, t+" ("+strings.Join(d.in[t], ", ")+")")
+		if w := asked[t]; !shownAs[w] {
+			shownAs[w] = true
+			found = append(found, w+" ("+strings.Join(d.in[t], ", ")+")")
+		}
+	}
+	if all > 0 {
+		m.Score *= (1 + 2*held/all) / 3
 	}
 	var why []string
 	best := 0
 	for _, key := range d.keys {
-		if len(key) > best && !slices.ContainsFunc(key, func(t string) bool { return !asked[t] }) {
+		if len(key) > best && !slices.ContainsFunc(key, func(t string) bool { _, ok := asked[t]; return !ok }) {
 			best = len(key)
 		}
 	}
@@ -182,6 +205,10 @@ func (x *Index) score(d *doc, query string, order []string, asked map[string]boo
 	if strings.EqualFold(query, d.entry.ID) {
 		m.Score += 1000
 		why = append(why, "its id")
+	}
+	if meant == d.entry.ID {
+		m.Score += 500
+		why = append(why, "nearly its id")
 	}
 	const shown = 6
 	if len(found) > shown {

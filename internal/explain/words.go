@@ -15,7 +15,7 @@ var canon = func() map[string]string {
 		"nan":        {"nans", "not a number", "non finite", "nonfinite", "non finite loss", "inf", "infs", "infinite", "infinity", "diverge", "diverged", "diverges", "diverging", "divergence", "blew up", "blow up"},
 		"gpu":        {"gpus", "cuda", "device", "devices", "vram", "card", "cards", "accelerator", "accelerators"},
 		"gpu0":       {"gpu 0", "device 0", "card 0", "cuda 0"},
-		"kill":       {"killed", "kills", "sigkill", "signal 9", "exit 137", "exit code 137", "exitcode 9", "kill 9"},
+		"kill":       {"killed", "kills", "sigkill", "signal 9", "exit 137", "exit code 137", "exitcode 9", "kill 9", "kill -9", "sigkill -9"},
 		"hang":       {"hangs", "hung", "hanging", "stuck", "freeze", "freezes", "frozen", "timeout", "timeouts", "timed out", "time out", "stall", "stalls", "stalled", "deadlock", "no progress"},
 		"checkpoint": {"checkpoints", "ckpt", "ckpts", "state dict", "state_dict"},
 		"eval":       {"evaluation", "evaluate", "evaluating", "validation", "validate", "validating", "val"},
@@ -60,28 +60,64 @@ var stop = func() map[string]bool {
 }()
 
 // words cuts text into lower-case words: letters, digits and inner underscores.
-// "-9" and the like keep nothing of their sign.
+// A number that stands behind a blank keeps its minus sign: -9 is an exit
+// status, the 9 of 2-9 is not.
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
+	var out []string
+	start, last := -1, ' '
+	low := strings.ToLower(text)
+	for i, r := range low {
+		inner := r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
+		switch {
+		case inner && start < 0:
+			start = i
+			if last == '-' && unicode.IsDigit(r) && (i < 2 || strings.ContainsRune(" \t\n\r(\"'=:", rune(low[i-2]))) {
+				start = i - 1
+			}
+		case !inner && start >= 0:
+			out = append(out, low[start:i])
+			start = -1
+		}
+		last = r
+	}
+	if start >= 0 {
+		out = append(out, low[start:])
+	}
+	return out
+}
+
+// A term is what is indexed of the words from to to.
+type term struct {
+	text     string
+	from, to int
 }
 
 // terms turns words into what is indexed: phrases and synonyms become one term,
 // stop words go, the rest is stemmed.
 func terms(ws []string) []string {
 	var out []string
+	for _, t := range termsOf(ws) {
+		out = append(out, t.text)
+	}
+	return out
+}
+
+func termsOf(ws []string) []term {
+	var out []term
 next:
 	for i := 0; i < len(ws); {
 		for n := min(longestPhrase, len(ws)-i); n >= 1; n-- {
 			if t, ok := canon[strings.Join(ws[i:i+n], " ")]; ok {
-				out = append(out, t)
+				out = append(out, term{t, i, i + n})
 				i += n
 				continue next
 			}
 		}
-		if w := ws[i]; !stop[w] && len(w) > 1 {
-			out = append(out, stem(w))
+		switch w := ws[i]; {
+		case w == "-9" || w == "137": // the same end, as Python and as shells put it
+			out = append(out, term{"kill", i, i + 1}, term{"-9", i, i + 1})
+		case !stop[w] && len(w) > 1:
+			out = append(out, term{stem(w), i, i + 1})
 		}
 		i++
 	}
