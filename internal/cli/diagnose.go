@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,10 +34,24 @@ func (o *output) flags(cmd *cobra.Command) {
 	f.StringVarP(&o.file, "output", "o", "", "write to this file; - is standard output")
 	f.BoolVar(&o.full, "full", false, "print everything, not only the first 40 lines' worth")
 	f.StringVar(&o.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
-	f.IntVar(&o.width, "width", 0, "columns of text output; 0 is the terminal's width, or 100")
+	o.widthFlag(cmd)
+}
+
+func (o *output) widthFlag(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&o.width, "width", 0, fmt.Sprintf("columns of text output, %d to %d; 0 is COLUMNS where that is set, else the terminal's width, else 100", report.MinWidth, report.MaxWidth))
+}
+
+func (o *output) checkWidth() error {
+	if o.width != 0 && o.width < report.MinWidth {
+		return fmt.Errorf("%w: --width %d; at least %d, or 0 for the terminal's", errUsage, o.width, report.MinWidth)
+	}
+	return nil
 }
 
 func (o *output) check() error {
+	if err := o.checkWidth(); err != nil {
+		return err
+	}
 	if err := oneOf("format", o.format, report.Formats()...); err != nil {
 		return err
 	}
@@ -53,13 +68,15 @@ func (o *output) options(w io.Writer) report.Options {
 	terminal := isFile && term.IsTerminal(int(f.Fd()))
 	if r.Width == 0 {
 		r.Width = 100
-		if terminal {
+		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+			r.Width = n
+		} else if terminal {
 			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 				r.Width = n
 			}
 		}
 	}
-	r.Width = min(max(r.Width, 60), 200)
+	r.Width = min(max(r.Width, report.MinWidth), report.MaxWidth)
 	switch o.color {
 	case "always":
 		r.Color = true

@@ -28,6 +28,7 @@ func TestCLIDoc(t *testing.T) {
 // compares what it prints.
 func TestReadmeSession(t *testing.T) {
 	t.Chdir("../..")
+	t.Setenv("COLUMNS", "")
 	text := readFile(t, "README.md")
 	session := regexp.MustCompile("(?s)```console\n\\$ inquest ([^\n]+)\n(.*?)```\n").FindStringSubmatchIndex(text)
 	if session == nil {

@@ -28,6 +28,9 @@ all entries.`,
 			if err := oneOf("format", out.format, "text", "markdown"); err != nil {
 				return err
 			}
+			if err := out.checkWidth(); err != nil {
+				return err
+			}
 			c, err := a.catalogue()
 			if err != nil {
 				return err
@@ -56,7 +59,7 @@ all entries.`,
 	f := cmd.Flags()
 	f.StringVar(&out.format, "format", "text", "text or markdown")
 	f.StringVarP(&out.file, "output", "o", "", "write to this file; - is standard output")
-	f.IntVar(&out.width, "width", 0, "columns of text output; 0 is the terminal's width, or 100")
+	out.widthFlag(cmd)
 	f.BoolVar(&list, "list", false, "list all entries")
 	out.color = "auto"
 	return cmd

@@ -667,7 +667,11 @@ func (c *Case) choose(cands []*timeline.Item) {
 		}
 		c.Standing = incident.Undecidable
 		_, why := tl.Compare(c.Lead, c.Rivals[0])
-		c.Basis = fmt.Sprintf("not decided against %d other %s: %s", len(c.Rivals), plural(len(c.Rivals), "fault", "faults"), why)
+		against := fmt.Sprintf("%d other faults", len(c.Rivals))
+		if r := c.Rivals[0]; len(c.Rivals) == 1 {
+			against = fmt.Sprintf("%s at %s:%d", strings.ReplaceAll(string(r.Kind), "_", " "), r.Span.Artifact, r.Span.Line)
+		}
+		c.Basis = "not decided against " + against + ": " + why
 		return
 	}
 	c.Standing = incident.Established

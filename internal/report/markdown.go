@@ -38,8 +38,8 @@ func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 	v := d.verdictFor(o.For)
 	d.heading(1, d.title())
 	for _, l := range v.full() {
-		if r := inc.Remedy; r != nil && l.Label == "Check" && l.Text == r.Command {
-			fmt.Fprintf(d, "- **%s:** %s\n", l.Label, mdCode(l.Text))
+		if r := inc.Remedy; r != nil && l.Label == "Check" && l.Text == "Run: "+r.Command {
+			fmt.Fprintf(d, "- **%s:** %s\n", l.Label, mdCode(r.Command))
 			continue
 		}
 		d.item("- ", "**"+l.Label+":** ", l.Text)
@@ -251,7 +251,9 @@ func (d *document) evidence(inc *incident.Incident) {
 		}
 	} else {
 		d.lines(f.Span, f.Text)
-		if inc.FirstFaultStanding == incident.Undecidable {
+		if strings.HasPrefix(inc.FirstFaultBasis, "not decided ") {
+			d.item("- ", "", sentence(upper(inc.FirstFaultBasis)))
+		} else if inc.FirstFaultStanding == incident.Undecidable {
 			d.item("- ", "Not decided because: ", sentence(inc.FirstFaultBasis))
 		} else {
 			d.item("- ", "First because: ", sentence(inc.FirstFaultBasis))

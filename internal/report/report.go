@@ -21,9 +21,15 @@ const (
 	Executive = "executive"
 )
 
+// Bounds of Options.Width.
+const (
+	MinWidth = 40
+	MaxWidth = 200
+)
+
 // Options fit a report to its reader and to where it goes.
 type Options struct {
-	Width int    // columns of text, 60 to 200; 0 is 100
+	Width int    // columns of text, MinWidth to MaxWidth; 0 is 100
 	Color bool   // terminal colours; every report is complete without them
 	Full  bool   // all of it; otherwise text has at most 40 lines
 	For   string // engineer, on-call, executive; "" is engineer
@@ -55,7 +61,7 @@ func Write(w io.Writer, format string, inc *incident.Incident, o Options) error 
 	if o.Width == 0 {
 		o.Width = 100
 	}
-	o.Width = min(max(o.Width, 60), 200)
+	o.Width = min(max(o.Width, MinWidth), MaxWidth)
 	if o.For != OnCall && o.For != Executive {
 		o.For = Engineer
 	}

@@ -51,7 +51,7 @@ func TestTextKeepsItsBounds(t *testing.T) {
 	for _, s := range samples {
 		inc := load(t, s.name)
 		for _, who := range readers {
-			for _, width := range []int{60, 61, 79, 80, 100, 133, 200} {
+			for _, width := range []int{40, 47, 60, 61, 79, 80, 100, 133, 200} {
 				for _, full := range []bool{false, true} {
 					for _, color := range []bool{false, true} {
 						out := render(t, "text", inc, Options{Width: width, For: who, Full: full, Color: color})

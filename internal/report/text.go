@@ -68,7 +68,7 @@ func (p *page) head(label string, variants []string, style lipgloss.Style) {
 	for _, v := range variants {
 		flat = append(flat, strings.Join(strings.Fields(v), " "))
 	}
-	p.add(block{lines: []string{p.label.Render(pad(label, col)) + style.Render(fit(p.width-col, flat...))}})
+	p.add(block{lines: []string{p.label.Render(pad(label, col)) + style.Render(fitted(p.width-col, flat...))}})
 }
 
 func (p *page) section(title string) {
@@ -149,7 +149,8 @@ func (p *page) text() string {
 		lines = lines[:limit]
 	}
 	if dropped > 0 {
-		lines = append(lines, p.dim.Render(fmt.Sprintf("… %s more: --full, or --format html", plural(dropped, "line"))))
+		more := "… " + plural(dropped, "line") + " more: --full"
+		lines = append(lines, p.dim.Render(fit(p.width, more+", or --format html", more)))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -269,6 +270,9 @@ func (p *page) proof(inc *incident.Incident) {
 		label := "first because: "
 		if inc.FirstFaultStanding == incident.Undecidable {
 			label = "not decided because: "
+			if strings.HasPrefix(inc.FirstFaultBasis, "not decided ") {
+				label = ""
+			}
 		}
 		p.at(1, func() { p.para(2, label, inc.FirstFaultBasis) })
 	}

@@ -129,6 +129,34 @@ func (v verdict) full() []labelled {
 }
 
 func (w *words) verdictOf() verdict {
+	v := w.rawVerdict()
+	for i, s := range v.Do {
+		v.Do[i] = begun(s, "See: ")
+	}
+	mark := "See: "
+	if r := w.inc.Remedy; r != nil && r.Scope == "measure" && r.Command != "" && w.inc.FirstFault != nil {
+		mark = "Run: "
+	}
+	for i, s := range v.Check {
+		v.Check[i] = begun(s, mark)
+	}
+	return v
+}
+
+// codeWord is a first word that is to be typed as it stands.
+var codeWord = regexp.MustCompile(`^(?:(?:cat|df|dcgmi|dmesg|docker|echo|export|findmnt|for [a-z]+ in|free -[a-z]|fuser|grep|ibstat|inquest|journalctl|kubectl|ls|lsof|namei|nc|nvidia-smi|` +
+	`ps|py-spy|python3?|quota|sacct|scontrol|sinfo|squeue|ssh|sudo|torchrun|uname)(?:[ ,;]|$)|[a-z][\w-]*[_.(=/$]\S)`)
+
+// begun is s with a capital at its start; what begins with code, which a capital
+// would break, gets a mark before it.
+func begun(s, mark string) string {
+	if codeWord.MatchString(s) {
+		return mark + s
+	}
+	return upper(s)
+}
+
+func (w *words) rawVerdict() verdict {
 	inc := w.inc
 	v := verdict{Order: w.orderWords(inc.Order)}
 	f := inc.FirstFault
@@ -532,7 +560,7 @@ func (w *words) orderWords(o incident.Order) []string {
 		in := w.elsewhere(o.NonfiniteEvent)
 		return []string{"non-finite values only" + in + ": no device-memory failure is in evidence", "non-finite values only" + in + ", no device-memory failure", "non-finite values only, no device-memory failure"}
 	case incident.Neither:
-		return []string{"neither a device-memory failure nor a non-finite training value", "neither device memory nor non-finite values"}
+		return []string{"neither a device-memory failure nor a non-finite value is in evidence", "neither a device-memory failure nor a non-finite value", "neither device memory nor non-finite values"}
 	}
 	s := mem + "%s and a " + nan + "%s appeared; their order cannot be decided"
 	return []string{fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)) + ": " + o.Basis, fmt.Sprintf(s, at(o.MemoryEvent), at(o.NonfiniteEvent)), fmt.Sprintf(s, "", ""),

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -50,6 +51,64 @@ func fit(n int, variants ...string) string {
 		}
 	}
 	return cut(variants[len(variants)-1], n)
+}
+
+// fitted is fit that ends what it cuts at the end of a clause or a word.
+func fitted(n int, variants ...string) string {
+	for _, v := range variants {
+		if columns(v) <= n {
+			return v
+		}
+	}
+	return shorten(variants[len(variants)-1], n)
+}
+
+// remark is what a sentence says in parentheses.
+var remark = regexp.MustCompile(` \([^()]*\)`)
+
+// leading are words that want another one behind them.
+var leading = map[string]bool{"a": true, "an": true, "the": true, "of": true, "on": true, "in": true, "to": true, "at": true, "by": true, "for": true, "from": true,
+	"with": true, "without": true, "and": true, "or": true, "every": true, "each": true, "that": true, "below": true, "above": true, "per": true, "as": true, "is": true, "no": true}
+
+// shorten cuts s to n columns: remarks in parentheses go first; then it ends
+// behind a clause that takes most of the room, else behind a word.
+func shorten(s string, n int) string {
+	s = oneLine(s)
+	if columns(s) <= n {
+		return s
+	}
+	if !strings.ContainsAny(s, "|$`=") { // which begin or join what is typed
+		s = remark.ReplaceAllString(s, "")
+		if columns(s) <= n {
+			return s
+		}
+	}
+	head, _ := split(s, n-1) // one column more than the words can have
+	at := strings.LastIndexByte(head, ' ')
+	if at <= 0 || columns(head[:at]) < n/2 { // one long word
+		return cut(s, n)
+	}
+	head = head[:at]
+	for i := len(head) - 1; i > 0 && columns(head[:i]) >= n/2; i-- {
+		if i+1 < len(head) && head[i+1] != ' ' {
+			continue
+		}
+		if c := head[i]; c == '.' || c == ';' || (c == ':' || c == ',') && columns(head[:i]) >= n*2/3 {
+			head = head[:i+1]
+			break
+		}
+	}
+	for {
+		at := strings.LastIndexByte(head, ' ')
+		if at <= 0 || !leading[head[at+1:]] {
+			break
+		}
+		head = head[:at]
+	}
+	if strings.HasSuffix(head, ".") || strings.HasSuffix(head, ";") {
+		return strings.TrimRight(head, ";") + " …"
+	}
+	return strings.TrimRight(strings.TrimRight(head, " "), ",:") + " …"
 }
 
 // wrap breaks s at blanks into lines of at most n columns; a longer word is
