@@ -152,8 +152,8 @@ Everything runs on this machine. Nothing is uploaded, executed or changed.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
-	root.Version = version()
-	root.SetVersionTemplate("inquest {{.Version}}\n")
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -240,6 +240,38 @@ func version() string {
 		return b.Main.Version
 	}
 	return "source"
+}
+
+// versionLine names the program and its version for people. A build from a
+// checkout says of which commit.
+func versionLine() string {
+	v := version()
+	if v != "source" {
+		return "inquest " + v
+	}
+	b, _ := debug.ReadBuildInfo()
+	return "inquest, built from source" + commit(b)
+}
+
+// commit is the commit that a build is of, in parentheses, "" where it is not
+// recorded.
+func commit(b *debug.BuildInfo) string {
+	if b == nil {
+		return ""
+	}
+	id, changed := "", ""
+	for _, s := range b.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			id = s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", with changes"
+		}
+	}
+	if id == "" {
+		return ""
+	}
+	return " (commit " + id + changed + ")"
 }
 
 // complain writes an error for a person, or as JSON where the report is JSON.

@@ -99,7 +99,8 @@ bzip2), or - for standard input, and prints one verdict. It finds the job's logs
 by their content, reads nothing past 4 KiB of files that are no such records,
 and says what it did not read.
 
-Status: 0 the question was answered; 1 it could not be (nothing readable);
+Status: 0 the question was answered; 1 it could not be (nothing readable or
+recognised, or no failure in a file that ends early);
 2 wrong usage; 3 a fault was found and --fail-on fault asked for it; 130
 interrupted.`,
 		Example: `  inquest diagnose run-folder/

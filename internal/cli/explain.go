@@ -96,7 +96,7 @@ func versionCommand(a *app) *cobra.Command {
 			_, err := fmt.Fprintf(a.out, "{\"name\":\"inquest\",\"version\":%q,\"schema\":\"inquest.incident/v1\"}\n", version())
 			return err
 		}
-		_, err := fmt.Fprintln(a.out, "inquest", version())
+		_, err := fmt.Fprintln(a.out, versionLine())
 		return err
 	}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")

@@ -303,7 +303,8 @@ func timeWords(t *incident.Time) string {
 func (v *view) funcs() template.FuncMap {
 	return template.FuncMap{
 		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near, "onCall": onCall,
-		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper, "sentence": sentence,
+		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper,
+		"tool": toolWords, "sentence": sentence,
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
 		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut,
 		"tone": func(s string) string { return standingTones[s] }, "join": func(s []string) string { return listed(s, 4) },

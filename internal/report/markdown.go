@@ -53,7 +53,7 @@ func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 	if !strings.HasSuffix(d.String(), "\n\n") {
 		d.WriteString("\n")
 	}
-	fmt.Fprintf(d, "---\n%s %s, incident %s, %s\n", mdText(inc.Tool.Name), mdText(inc.Tool.Version), mdCode(inc.ID), mdCode(inc.Schema))
+	fmt.Fprintf(d, "---\n%s, incident %s, %s\n", mdText(toolWords(inc.Tool)), mdCode(inc.ID), mdCode(inc.Schema))
 	_, err := io.WriteString(w, d.String())
 	return err
 }
@@ -91,20 +91,125 @@ var (
 
 // mdText writes prose that may hold words from a log. A word that markdown could
 // act on is put in a code span, where nothing is; the rest stands as it is, so
-// that the source reads well too.
+// that the source reads well too. A call with blanks among its arguments and a
+// command with its arguments are one span.
 func mdText(s string) string {
 	words := strings.Fields(oneLine(s))
-	for i, w := range words {
+	var out []string
+	for i := 0; i < len(words); {
+		if n := codeRun(words[i:]); n > 1 {
+			head, core, tail := trimCommand(strings.Join(words[i:i+n], " "))
+			out = append(out, head+mdCode(core)+tail)
+			i += n
+			continue
+		}
+		w := words[i]
 		head, core, tail := trimPunctuation(w)
 		if strings.ContainsAny(core, special) || hexWord.MatchString(core) || reference.MatchString(core) || emoji.MatchString(w) ||
 			autolink.MatchString(core) || i == 0 && listStart.MatchString(w) {
 			if i == 0 && listStart.MatchString(w) {
 				head, core, tail = "", w, ""
 			}
-			words[i] = head + mdCode(core) + tail
+			w = head + mdCode(core) + tail
+		}
+		out = append(out, w)
+		i++
+	}
+	return strings.Join(out, " ")
+}
+
+// trimCommand takes the punctuation around a command off, but no quote or
+// parenthesis that closes what the command opened.
+func trimCommand(s string) (head, core, tail string) {
+	if core = s; !method.MatchString(s) {
+		core = strings.TrimPrefix(s, "(")
+	}
+	head = s[:len(s)-len(core)]
+	rest := strings.TrimRight(core, ".,;:")
+	for strings.HasSuffix(rest, ")") && strings.Count(rest, ")") > strings.Count(rest, "(") {
+		rest = strings.TrimRight(strings.TrimSuffix(rest, ")"), ".,;:")
+	}
+	return head, rest, core[len(rest):]
+}
+
+// maxCodeRun bounds the words of one code span in prose.
+const maxCodeRun = 24
+
+var (
+	method    = regexp.MustCompile(`^\([^()]*\)\.[a-z_]+\(`) // of what stands in parentheses
+	callStart = regexp.MustCompile(`[A-Za-z0-9_\])]\(`)
+	program   = regexp.MustCompile(`^\(?(?:cat|dcgmi|df|dmesg|docker|du|echo|findmnt|free|fuser|grep|journalctl|kubectl|ls|lsof|namei|nc|nvidia-smi|ps|py-spy|python3?|quota|sacct|scontrol|squeue|ssh|torchrun|uname)$`)
+	argument  = regexp.MustCompile(`^(?:--?[A-Za-z0-9]|[|'"/$~]|[A-Z]+[.,;:)]*$|\S*=)`)
+	bareFlag  = regexp.MustCompile(`^--?[A-Za-z][\w-]*$`)
+	subject   = regexp.MustCompile(`^[A-Za-z0-9][\w.,/:-]*$`)
+	prose     = regexp.MustCompile(`^(?:a|after|an|and|as|at|before|beside|by|during|each|every|for|from|in|inside|is|lists|of|on|or|per|shows|the|then|to|until|while|with)$`)
+)
+
+// leads reports whether an argument follows within two words of a command.
+func leads(words []string) bool {
+	for _, w := range words[:min(len(words), 2)] {
+		if argument.MatchString(w) {
+			return true
+		}
+		if prose.MatchString(w) || !subject.MatchString(w) {
+			return false
 		}
 	}
-	return strings.Join(words, " ")
+	return false
+}
+
+// codeRun is how many of the words from the first on are one call or one command:
+// a call up to its closing parenthesis, a program up to its last argument. 0 is
+// neither.
+func codeRun(words []string) int {
+	words = words[:min(len(words), maxCodeRun)]
+	at := callStart.FindStringIndex(words[0])
+	if words[0][0] == '(' && at == nil {
+		for i := 1; i < len(words); i++ {
+			if run := strings.Join(words[:i+1], " "); method.MatchString(run) && strings.Count(run, "(") <= strings.Count(run, ")") {
+				return i + 1
+			}
+			if strings.ContainsAny(words[i][len(words[i])-1:], ",;.:)") {
+				break
+			}
+		}
+	}
+	if at != nil {
+		depth := 0
+		for i, w := range words {
+			if i == 0 {
+				w = w[at[0]:]
+			}
+			depth += strings.Count(w, "(") - strings.Count(w, ")")
+			if depth <= 0 {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	if !program.MatchString(words[0]) {
+		return 0
+	}
+	n, quotes := 1, 0
+	for ; n < len(words); n++ {
+		w, last := words[n], words[n-1]
+		if quotes%2 == 0 {
+			if n > 1 && strings.ContainsAny(last[len(last)-1:], ",;.:)") {
+				break
+			}
+			word := strings.TrimRight(w, ",;.:)")
+			plain := subject.MatchString(word) && !prose.MatchString(word)
+			switch {
+			case argument.MatchString(w), last == "|":
+			case bareFlag.MatchString(last) && plain:
+			case n < 4 && plain && word == w && leads(words[n+1:]): // kubectl get events --field-selector
+			default:
+				return n
+			}
+		}
+		quotes += strings.Count(w, "'") + strings.Count(w, `"`)
+	}
+	return n
 }
 
 // trimPunctuation takes the punctuation around a word off, so that it stays out
@@ -115,6 +220,11 @@ func trimPunctuation(w string) (head, core, tail string) {
 	rest := strings.TrimRight(core, `.,;:)"'?`)
 	if strings.Count(rest, "(") > strings.Count(rest, ")") { // keep f(x) whole
 		rest = strings.TrimRight(core, `.,;:"'?`)
+	}
+	for _, q := range []string{`"`, "'"} { // keep x='y' whole
+		if strings.Count(rest, q)%2 == 1 && strings.HasPrefix(core[len(rest):], q) {
+			rest = core[:len(rest)+1]
+		}
 	}
 	return head, rest, core[len(rest):]
 }

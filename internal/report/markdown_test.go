@@ -81,6 +81,19 @@ func TestMarkdownText(t *testing.T) {
 		"smile :tada: now":            "smile `:tada`: now",
 		"<b>x</b>":                    "`<b>x</b>`",
 		"two\nlines":                  "two lines",
+		"print(out.grad_fn, out.requires_grad) after it": "`print(out.grad_fn, out.requires_grad)` after it",
+		"a sum(p * q for p in x), then":                  "a `sum(p * q for p in x)`, then",
+		"f(never closed, here":                           "f(never closed, here",
+		"dmesg -T | grep -i -E 'oom-kill|killed process' on h1; sacct -j JOB --format=JobID,State": "`dmesg -T | grep -i -E 'oom-kill|killed process'` on h1; `sacct -j JOB --format=JobID,State`",
+		"grep -i mem, then cat /sys/fs/cgroup/memory.peak (or not)":                                "`grep -i mem`, then `cat /sys/fs/cgroup/memory.peak` (or not)",
+		"py-spy dump --pid PID of rank 2":                                                          "`py-spy dump --pid PID` of rank 2",
+		"free memory and ps on h1":                                                                 "free memory and ps on h1",
+		"print (a[\"b\"] != -100).sum() per rank":                                                  "print `(a[\"b\"] != -100).sum()` per rank",
+		"is map_location='cpu' given?":                                                             "is `map_location='cpu'` given?",
+		"(not a method) at all_here":                                                               "(not a method) at `all_here`",
+		"with scontrol show job JOB | grep -i mem.":                                                "with `scontrol show job JOB | grep -i mem`.",
+		"run python -X faulthandler --batch 8 --bf16 on it":                                        "run `python -X faulthandler --batch 8 --bf16` on it",
+		"log it (ps -o pid,rss,cmd)":                                                               "log it (`ps -o pid,rss,cmd`)",
 	} {
 		if got := mdText(in); got != want {
 			t.Errorf("mdText(%q) = %q, want %q", in, got, want)

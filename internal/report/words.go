@@ -29,6 +29,15 @@ func class(c string) string {
 	return c
 }
 
+// toolWords name what wrote the incident. A build without a version is of
+// source.
+func toolWords(t incident.Tool) string {
+	if t.Version == "source" {
+		return t.Name + ", built from source"
+	}
+	return t.Name + " " + t.Version
+}
+
 // where is a span as people cite it: file:line.
 func where(sp *evidence.Span) string {
 	if sp == nil {
