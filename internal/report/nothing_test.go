@@ -52,3 +52,17 @@ func TestNothingRecognised(t *testing.T) {
 		}
 	}
 }
+
+// TestSureNeverContradictsItself renders a supported first fault of an open
+// cause where there is little room.
+func TestSureNeverContradictsItself(t *testing.T) {
+	inc := load(t, "oom")
+	inc.FirstFaultStanding = incident.Supported
+	inc.Hypotheses = []incident.Hypothesis{{Entry: "undetermined", Standing: incident.Possible, Title: "The evidence does not decide what failed first"}}
+	for _, width := range []int{40, 60, 100} {
+		out := render(t, "text", inc, Options{Width: width})
+		if sure := strings.Split(out, "\n")[1]; strings.Contains(sure, "cannot be decided") || !strings.Contains(sure, "supported") {
+			t.Errorf("width %d: %s", width, sure)
+		}
+	}
+}

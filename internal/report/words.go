@@ -179,14 +179,14 @@ func (w *words) rawVerdict() verdict {
 		switch inc.Outcome {
 		case incident.Unclear:
 			v.Do = []string{"name the job's own logs as well: every rank's, and the launcher's"}
-			v.Check = []string{"inquest diagnose FOLDER, with all of them in it"}
+			v.Check = []string{"Run: inquest diagnose FOLDER, with all of them in it", "Run: inquest diagnose FOLDER"}
 		case incident.Running:
 			v.Do = []string{"wait, or look again later: a job that was killed without words looks the same"}
 			v.Check = []string{"is the process alive? If not, the scheduler's record and the kernel log say who ended it"}
 		}
 		if do := w.againWords(); do != nil {
 			v.Do = do
-			v.Check = []string{"inquest again on the whole file: what ended the run may stand in the part that is missing"}
+			v.Check = []string{"Run inquest on the whole file: what ended the run may stand in the missing part", "Run inquest on the whole file"}
 		}
 		if sure := w.failedBefore(); sure != nil {
 			v.Sure = sure
@@ -269,13 +269,14 @@ func (w *words) sureWords() []string {
 			first += fmt.Sprintf(" (%s)", plural(n, "other candidate"))
 		}
 	}
+	brief := "first: " + inc.FirstFaultStanding
 	if len(inc.Hypotheses) == 0 {
-		return []string{first + "; no known cause fits"}
+		return []string{first + "; no known cause fits", brief + "; no known cause"}
 	}
 	h := inc.Hypotheses[0]
 	cause := "; its cause is " + standingWords(h.Standing) + ": "
 	if h.Entry == "undetermined" {
-		return []string{first + "; its cause is open: " + lower(h.Title), first + "; its cause is open", "first: cannot be decided; cause: open"}
+		return []string{first + "; its cause is open: " + lower(h.Title), first + "; its cause is open", brief + "; cause: open", brief + "; cause open"}
 	}
 	return []string{
 		first + cause + lower(h.Title) + " (" + h.Entry + ")", first + cause + h.Entry,
