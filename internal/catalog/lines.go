@@ -44,7 +44,7 @@ type Line struct {
 	// claims the traceback above it (otherwise event "exception").
 	Exception bool     `yaml:"exception,omitempty" json:"exception,omitempty"`
 	Weak      bool     `yaml:"weak,omitempty" json:"weak,omitempty"` // from memory, not from source or a real log: must not decide a verdict alone
-	Source    string   `yaml:"from,omitempty" json:"from,omitempty"` // where the wording is documented, e.g. log-formats B.9
+	Source    string   `yaml:"from,omitempty" json:"from,omitempty"` // where the wording is documented, or what prints it
 	Over      []string `yaml:"over,omitempty" json:"over,omitempty"` // ids of patterns this one takes precedence over on the same line
 	Samples   []Sample `yaml:"samples" json:"samples"`
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // How many points before the first non-finite one make the "recent" window, and
-// what counts as a spike (log-formats.md A.21).
+// what counts as a spike.
 const (
 	recent       = 50
 	lossSpike    = 3.0

@@ -14,7 +14,7 @@ import (
 //
 // All sizes are intervals (two printed decimals); a difference adds the
 // uncertainties, so "outside the allocator" and "unexplained" come out as
-// intervals too. Formulas (pytorch-memory.md §1.3):
+// intervals too. Formulas:
 //
 //	outside     = this process - reserved - private pools
 //	unexplained = capacity - free - this process (or reserved) - other processes

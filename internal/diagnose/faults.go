@@ -547,7 +547,7 @@ func (c *Case) candidates() []*timeline.Item {
 		}
 	}
 	// A generic exception in a chain gives way to the named fault that arose
-	// while it was handled (a probe that failed first, log-formats.md D.7).
+	// while it was handled (a probe that failed first).
 	out = slices.DeleteFunc(out, func(it *timeline.Item) bool {
 		if it.Kind != evidence.Exception || it.Chain != "context" {
 			return false

@@ -18,7 +18,7 @@ const (
 // SeriesAliases maps the keys that frameworks and trackers print to canonical
 // series. Keys are lower case; the words of a key that is printed with spaces
 // are joined by one space. Decimal unit names mean binary units in all of these
-// sources except Composer, which divides by 1e9 (log-formats.md E.2).
+// sources except Composer, which divides by 1e9.
 var SeriesAliases = map[string]Alias{
 	"loss": {Name: "loss"}, "train_loss": {Name: "loss"}, "train loss": {Name: "loss"}, "training loss": {Name: "loss"},
 	"training_loss": {Name: "loss"}, "lm loss": {Name: "loss"}, "lm_loss": {Name: "loss"}, "total_loss": {Name: "loss"},
@@ -88,7 +88,7 @@ var SeriesAliases = map[string]Alias{
 
 // SeriesBenign lists words of metric names that are not training health: the
 // score of an empty class, a rate or a percentage may well be NaN or infinite
-// in a healthy run (log-formats.md A.20, false friends). A word is what stands
+// in a healthy run. A word is what stands
 // between two of _ / . - @ and spaces.
 var SeriesBenign = map[string]bool{
 	"acc": true, "acc1": true, "acc5": true, "accuracy": true, "accuracies": true, "precision": true, "recall": true, "f1": true, "iou": true, "miou": true, "aacc": true, "macc": true,

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Trust says what a printed value can be believed for (log-formats: the
-// emitter may replace, omit or smooth non-finite values).
+// Trust says what a printed value can be believed for (the emitter
+// may replace, omit or smooth non-finite values).
 type Trust string
 
 const (

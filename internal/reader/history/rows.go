@@ -20,8 +20,8 @@ const (
 
 var errSeries = errors.New("over limit: too many metric series, later ones are not kept")
 
-// stepRanks orders the names of step columns, best first; the order is that of
-// trackers.md §18.
+// stepRanks orders the names of step columns, best first; a counter of
+// optimizer steps comes before one of iterations or updates.
 var stepRanks = []string{"_step", "step", "global_step", "trainer/global_step", "train/global_step", "global_step/max_steps", "iteration", "iter", "num_updates", "current_steps", "training_iteration", "update", "train_steps", "steps"}
 
 // stepRank returns how good a step column a lower-case key is, 0 for none.
@@ -99,7 +99,7 @@ type rows struct {
 	total    float64
 	eval     bool // the row is one of an evaluation
 
-	// Rule HF_FILTERED_NAN (log-formats.md A.1.1).
+	// What transformers' logging_nan_inf_filter leaves of a non-finite loss: 0.
 	last      float64 // last loss that was not 0
 	zeros     int
 	told      bool

@@ -13,7 +13,7 @@ const (
 )
 
 // smi reads the table of plain nvidia-smi, in the widths and labels of drivers
-// from 3xx to 6xx (log-formats.md E.1). A device takes two or three lines:
+// from 3xx to 6xx. A device takes two or three lines:
 //
 //	|   0  NVIDIA H100 80GB HBM3          On  |   00000000:3B:00.0 Off |                    0 |
 //	| N/A   45C    P0             412W /  700W |   79123MiB /  81559MiB |     98%      Default |

@@ -50,8 +50,8 @@ func convert(text string, t evidence.Type) (evidence.Value, bool) {
 }
 
 // units are the names of sizes with their power of 1024. Decimal names stand for
-// binary units too: the programs that print them divide by 1024 (log-formats
-// E.2), and so does the kernel with its kB.
+// binary units too: the programs that print them divide by 1024, and
+// so does the kernel with its kB.
 var sizeUnits = map[string]int{
 	"b": 0, "byte": 0, "bytes": 0, "": 0,
 	"k": 1, "kb": 1, "kib": 1, "m": 2, "mb": 2, "mib": 2, "g": 3, "gb": 3, "gib": 3, "t": 4, "tb": 4, "tib": 4, "p": 5, "pb": 5, "pib": 5,

@@ -9,7 +9,7 @@ import (
 )
 
 // A framed line is what a container runtime or log export wrapped around a
-// line of the program. (log-formats D.4)
+// line of the program.
 type framed struct {
 	body    []byte // the program's line
 	at      int    // offset of body in the line; -1 when body was decoded

@@ -11,8 +11,8 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
-// survey looks at the start of an artifact to decide what its prefixes mean
-// (log-formats D.1): a number or word and a colon is a task or host only where
+// survey looks at the start of an artifact to decide what its prefixes
+// mean: a number or word and a colon is a task or host only where
 // nearly every line has one, because it is also how messages begin.
 func (s *session) survey(head []byte) framing {
 	var f framing
@@ -128,7 +128,7 @@ func (s *session) owner(lines int, writers map[int]int, names map[string]int) {
 }
 
 // identities are the lines that say which process or device a rank is, in forms
-// that no prefix has (log-formats D.2).
+// that no prefix has.
 var (
 	ncclComm  = regexp.MustCompile(`comm 0x[0-9a-f]+ rank (\d+) n[Rr]anks (\d+) cudaDev (\d+)(?: nvmlDev (\d+))?(?: busId ([0-9a-fA-F:.]+))?`)
 	hfProcess = regexp.MustCompile(`[Pp]rocess rank: (\d+)(?:, world size: (\d+))?, device: (?:cuda:|npu:|xpu:)(\d+)`)

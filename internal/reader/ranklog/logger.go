@@ -24,7 +24,7 @@ func level(s string) (code byte, n int) {
 	return 0, 0
 }
 
-// peelLogger takes off one logger prefix (log-formats 0.3) and returns its
+// peelLogger takes off one logger prefix and returns its
 // length.
 func peelLogger(s string, h *head) int {
 	if len(s) < 4 {
@@ -184,7 +184,7 @@ func peelBracketTail(s string, at int, h *head) int {
 					if v, e := decimal(in, 4); e > 4 {
 						h.who.PID = v
 					}
-				case rank: // LOCAL_RANK, log-formats D.1
+				case rank: // it is LOCAL_RANK
 					if v, e := decimal(in, 5); e > 5 && h.who.Rank == evidence.None {
 						h.who.LocalRank = v
 					}

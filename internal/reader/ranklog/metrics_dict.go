@@ -7,8 +7,8 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
-// hfState is what the rule for replaced losses needs of the lines before
-// (log-formats.md A.1.1, A.5.2), for one rank.
+// hfState is what the rule for replaced losses needs of the lines before,
+// for one rank.
 type hfState struct {
 	last      float64 // last loss that was not exactly 0
 	haveLast  bool

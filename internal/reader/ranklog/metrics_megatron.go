@@ -20,7 +20,7 @@ type megatronState struct {
 //
 //	[time] iteration      120/  500000 | consumed samples:  30720 | … | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 1.234 | number of skipped iterations:   0 | number of nan iterations:   0 |
 //
-// A loss whose average is NaN has no field at all (log-formats.md A.6). It
+// A loss whose average is NaN has no field at all. It
 // returns false where the text is no such line.
 func (m *metrics) iteration(raw []byte) bool {
 	at := bytes.Index(raw, []byte("iteration"))

@@ -8,7 +8,7 @@ import (
 
 // clean removes from raw what a terminal would not show: CSI and OSC escape
 // sequences, other escapes, backspaces with what they erase, NULs and trailing
-// blanks. Invalid UTF-8 becomes U+FFFD. (log-formats 0.1, steps 1 and 4)
+// blanks. Invalid UTF-8 becomes U+FFFD.
 func clean(raw []byte) string {
 	dirty := false
 	for _, c := range raw {

@@ -11,7 +11,7 @@ import (
 // (c10/cuda/CUDACachingAllocator.cpp, CUDAMallocAsyncAllocator.cpp,
 // c10/xpu/XPUCachingAllocator.cpp, aten/src/ATen/mps/MPSAllocator.mm and Ascend's
 // NPUCachingAllocator.cpp). The form is taken from the text, never from a
-// version: see pytorch-memory §1.2 to §1.4 and §1.7. Blanks may be any run,
+// version. Blanks may be any run,
 // because joined and reflowed lines have other ones.
 func spaced(p string) *regexp.Regexp { return regexp.MustCompile(strings.ReplaceAll(p, " ", `\s+`)) }
 

@@ -35,7 +35,7 @@ type framing struct {
 
 const maxPeel = 12 // prefixes of one line
 
-// peel takes the prefixes of log-formats D.1 and 0.3 off s, outermost first,
+// peel takes the prefixes of launchers and loggers off s, outermost first,
 // and returns what they said and the offset of the message.
 func (f *framing) peel(s string, h *head) int {
 	at := 0

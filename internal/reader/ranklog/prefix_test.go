@@ -33,7 +33,7 @@ func TestPeel(t *testing.T) {
 		time  string // as written, "" for none
 		level byte
 	}{
-		// Ranks and hosts (log-formats D.1).
+		// Ranks and hosts.
 		{plain, "[default3]:loading", "loading", local(3), "", 0},
 		{plain, "[default3]:  File", "  File", local(3), "", 0},
 		{plain, "[rank3]: Traceback", "Traceback", rank(3), "", 0},
@@ -72,7 +72,7 @@ func TestPeel(t *testing.T) {
 		{plain, "[PG ID 0 PG GUID 0(default_pg) Rank 6] text", "[PG ID 0 PG GUID 0(default_pg) Rank 6] text", rank(6), "", 0},
 		{plain, "[PG ID 3 PG GUID 3(tp) Rank 1] text", "[PG ID 3 PG GUID 3(tp) Rank 1] text", who(nil), "", 0},
 
-		// Loggers (log-formats 0.3).
+		// Loggers.
 		{plain, "[2026-01-02 03:04:05,678] [INFO] [loss_scaler.py:188:update_scale] msg", "msg", who(nil), "2026-01-02 03:04:05,678", 'I'},
 		{plain, "[2026-01-02 03:04:05,678] [INFO] [utils.py:1:log_dist] [Rank 0] msg", "[Rank 0] msg", rank(0), "2026-01-02 03:04:05,678", 'I'},
 		{plain, "[INFO|trainer.py:2405] 2026-01-02 03:04:05,678 >> msg", "msg", who(nil), "2026-01-02 03:04:05,678", 'I'},

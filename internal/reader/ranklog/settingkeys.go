@@ -29,7 +29,7 @@ const (
 	named                      // key=value as text
 )
 
-// settingKeys is the one table of configuration keys (log-formats E), lower
+// settingKeys is the one table of configuration keys, lower
 // case, dashes as underscores, without what stands before the last point.
 var settingKeys = func() map[string]settingKey {
 	m := map[string]settingKey{}

@@ -19,8 +19,8 @@ const (
 )
 
 // settings reads configuration that a run prints: argument lists, dotted rows,
-// dumps in JSON, YAML or Python's repr, banners, command lines and environment
-// (log-formats E). Each becomes the fact "setting.<key>" and, where the key is
+// dumps in JSON, YAML or Python's repr, banners, command lines and environment.
+// Each becomes the fact "setting.<key>" and, where the key is
 // known, the declared fact that it sets.
 type settings struct {
 	count                       int
@@ -141,7 +141,7 @@ func (c *settings) phrases(s *session, m *message) {
 			c.total = n
 		}
 		if unit := c.perGPU * c.accumulation; unit > 0 && c.total >= unit && c.total%unit == 0 {
-			s.fact("run.world", evidence.IntOf(c.total/unit), m) // log-formats A.1.2
+			s.fact("run.world", evidence.IntOf(c.total/unit), m)
 			c.total = 0
 		}
 	}

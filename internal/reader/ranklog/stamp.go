@@ -7,8 +7,8 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
-// parseStamp reads an instant at the start of s, in any of the forms of
-// log-formats D.5, and returns how many bytes it took (0 if there is none).
+// parseStamp reads an instant at the start of s, in any of the forms
+// that it knows, and returns how many bytes it took (0 if there is none).
 // Boot seconds and glog dates need their surroundings and are read by
 // bootStamp and glogStamp.
 func parseStamp(s string) (evidence.Stamp, int) {
@@ -283,7 +283,7 @@ func secondsStamp(written, clock string) (evidence.Stamp, bool) {
 
 // glogStamp reads the date and time of glog-like prefixes: "0102 03:04:05.678"
 // as torch's Python and absl write it, and "102 03:04:05.678" as c10 does (the
-// last two digits are the day, the rest is the month; pytorch-memory §5.5).
+// last two digits are the day, the rest is the month).
 func glogStamp(s string) (evidence.Stamp, int) {
 	n := 0
 	for n < len(s) && n < 5 && isDigit(s[n]) {

@@ -12,8 +12,8 @@ import (
 )
 
 // A summary is torchrun's block of failed workers being read
-// (torch/distributed/elastic/multiprocessing/errors/__init__.py, log-formats
-// C.6): one entry of six fields for each, those under "Root Cause" being what
+// (torch/distributed/elastic/multiprocessing/errors/__init__.py):
+// one entry of six fields for each, those under "Root Cause" being what
 // this node's agent observed first, which proves nothing.
 type summary struct {
 	at      int64

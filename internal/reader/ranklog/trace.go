@@ -53,7 +53,7 @@ const (
 	roleMore                    // the message goes on
 )
 
-// A trace is a Python traceback being read (log-formats D.7). Lines of other
+// A trace is a Python traceback being read. Lines of other
 // writers are told apart by their prefixes; without prefixes its grammar is
 // followed and a few foreign lines are tolerated.
 type trace struct {

@@ -171,7 +171,7 @@ func (s *session) send(e *evidence.Event, m *message, tb *trace, exception bool)
 
 // A join is a message whose pattern needs following lines: a terminal cut it in
 // the middle, or it goes on. Both ways of joining are tried, because terminals
-// cut inside words and editors at blanks (pytorch-memory §0.5).
+// cut inside words and editors at blanks.
 type join struct {
 	m     *message
 	w     *wording // nil for an allocator's message
