@@ -245,14 +245,17 @@ func (c *Case) waiting(timeouts []*timeline.Item) {
 	if len(ranks) > 1 {
 		c.Basis = fmt.Sprintf("only effects are in evidence: %s waited in the same collective (%s), which sets none of them apart", rankList(ranks), name)
 	}
-	var absent []int
-	for r := 0; c.Stated && r < c.World; r++ {
-		if first[r] == nil {
-			absent = append(absent, r)
-		}
-	}
+	silent := c.World - len(ranks)
 	switch {
-	case len(absent) > 0:
+	case c.Stated && silent > len(ranks): // too many to name, whatever number a log states
+		c.Basis += fmt.Sprintf("; the other %d ranks report no time-out here", silent)
+	case c.Stated && silent > 0:
+		var absent []int
+		for r := range c.World {
+			if first[r] == nil {
+				absent = append(absent, r)
+			}
+		}
 		c.Basis += fmt.Sprintf("; %s %s no time-out here", rankList(absent), plural(len(absent), "reports", "report"))
 	case c.Stated:
 		c.Basis += "; they are all ranks of the job, so each came to it and it did not complete"

@@ -17,6 +17,23 @@ type hfState struct {
 	told      bool    // this run of zeros has its event
 	sentinel  float64 // gradient norm of the last line, when it was √2 or √3
 	sentinels int
+
+	firstEpoch, lastEpoch float64
+	epochs                int // lines with a loss and an epoch
+}
+
+// restarted reports whether an epoch belongs to another training than those before
+// it: a trainer's epochs only rise, and this one is back where they began.
+func (st *hfState) restarted(epoch float64) bool {
+	return st.epochs > 1 && epoch <= st.firstEpoch && epoch*2 < st.lastEpoch
+}
+
+func (st *hfState) epoch(epoch float64) {
+	if st.epochs == 0 {
+		st.firstEpoch = epoch
+	}
+	st.lastEpoch = epoch
+	st.epochs++
 }
 
 // A pendingZero is the first line of a run of exact zeros, kept until a later
@@ -55,6 +72,7 @@ type dictLine struct {
 	loss, grad, lr, evalLoss printedValue
 	reward, kl               printedValue
 	step, total              int64
+	epoch                    float64
 	eval                     bool
 	extra                    [24]extraField
 	extras                   int
@@ -110,8 +128,15 @@ func (m *metrics) dict(raw []byte, near int) bool {
 		st = &hfState{}
 		m.hf[m.rank] = st
 	}
+	if d.has&(hasLoss|hasEpoch) == hasLoss|hasEpoch && !m.again && st.restarted(d.epoch) {
+		m.restart()
+		m.hf[m.rank] = st
+	}
 	if m.again {
 		*st = hfState{}
+	}
+	if d.has&(hasLoss|hasEpoch) == hasLoss|hasEpoch {
+		st.epoch(d.epoch)
 	}
 	m.dictSeries(raw, d, st)
 	return true
@@ -441,7 +466,8 @@ func (f *dictForm) read(b []byte, open int, d *dictLine) int {
 			if to == i {
 				return -1
 			}
-			d.has |= hasEpoch
+			v, _ := parseValue(b[:to], i)
+			d.epoch, d.has = v, d.has|hasEpoch
 			i = to
 			continue
 		}
@@ -519,7 +545,7 @@ func (d *dictLine) take(key []byte, keyFrom int, p printedValue, b []byte) {
 	case "learning_rate":
 		d.lr, d.has = p, d.has|hasLR
 	case "epoch":
-		d.has |= hasEpoch
+		d.epoch, d.has = p.v, d.has|hasEpoch
 	case "eval_loss":
 		d.evalLoss, d.has, d.eval = p, d.has|hasEvalLoss, true
 	case "train_runtime":

@@ -359,6 +359,14 @@ titan memory_fraction train raw 500:0.04 600:0.04
 titan memory_fraction train raw launch1 1:0.04
 titan peak memory_reserved train raw 500:2.14748e+09 600:2.14748e+09
 titan peak memory_reserved train raw launch1 1:2.14748e+09`},
+		{"epochs back at their beginning", "{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1}\n{'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.2}\n{'loss': 2.0, 'learning_rate': 1e-05, 'epoch': 0.9}\n{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1}\n{'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.2}\n", `
+hf loss train filtered -:2.5 -:2.25 -:2
+hf loss train filtered launch1 -:2.5 -:2.25
+hf lr train raw -:1e-05 -:1e-05 -:1e-05
+hf lr train raw launch1 -:1e-05 -:1e-05`},
+		{"epochs of a resumed run", "{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1}\n{'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.2}\n{'loss': 2.0, 'learning_rate': 1e-05, 'epoch': 0.9}\n{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.4}\n", `
+hf loss train filtered -:2.5 -:2.25 -:2 -:2.5
+hf lr train raw -:1e-05 -:1e-05 -:1e-05 -:1e-05`},
 		{"ranks restart together", "[rank0]: step: 500  loss:  2.5\n[rank1]: step: 500  loss:  2.5\n[rank0]: step: 1  loss:  9.5\n[rank1]: step: 1  loss:  9.5\n[rank0]: step: 2  loss:  9.5\n", `
 generic loss train raw r0 500:2.5
 generic loss train raw r0 launch1 1:9.5 2:9.5

@@ -402,12 +402,8 @@ func (m *metrics) count(src metricSource, word int, step, total int64, epoch flo
 	if fell && !c.local && step*2 < c.last && (step <= c.first || total > 0 && step*10 <= total) {
 		// Without a total and with epochs about, a fall may be an epoch's end.
 		if sure || c.haveEpoch && epoch <= c.epoch || total > 0 && c.last*10 < total*9 || total == 0 && !m.epochSeen {
-			m.again = true
+			m.restart()
 			c.first = step
-			// The other ranks and formats begin anew with this one.
-			clear(m.counters)
-			clear(m.hf)
-			clear(m.megatron)
 			m.counters[k] = c
 		}
 	}
@@ -416,6 +412,16 @@ func (m *metrics) count(src metricSource, word int, step, total int64, epoch flo
 	}
 	c.last = step
 	c.seen++
+}
+
+// restart begins another training: the other ranks and formats begin anew with
+// the one that was seen to.
+func (m *metrics) restart() {
+	m.again = true
+	m.lastCounter = nil
+	clear(m.counters)
+	clear(m.hf)
+	clear(m.megatron)
 }
 
 // steps reports the total number of steps that the run is to take.
