@@ -258,7 +258,7 @@ func TestHugeLineMemory(t *testing.T) {
 	if err != nil || stats.Lines != 1 || stats.LongLines != 1 || stats.Bytes != size {
 		t.Fatalf("%+v, %v", stats, err)
 	}
-	if got := after.TotalAlloc - before.TotalAlloc; got > 3<<20 {
+	if got := after.TotalAlloc - before.TotalAlloc; got > size/8 {
 		t.Errorf("%d bytes allocated for one line of %d", got, int64(size))
 	}
 }
