@@ -204,7 +204,7 @@ func (l *looker) tarMember(ctx context.Context, in item, c content, tr *tar.Read
 	head = head[:n]
 	if n == 0 {
 		if err == nil || err == io.EOF {
-			l.empty(it)
+			l.silent(it, 0, 0, "empty")
 			return nil
 		}
 		return err

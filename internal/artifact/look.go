@@ -122,11 +122,11 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 	// 5. Keep or count.
 	text := isText(head)
 	if len(head) == 0 {
-		l.empty(it)
+		l.silent(it, 0, 0, "empty")
 		return
 	}
 	if len(head) < headLen && len(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))) == 0 {
-		l.blank(it, c)
+		l.silent(it, it.stored, c.size, "blank")
 		return
 	}
 	fate := ""
@@ -225,25 +225,16 @@ func (l *looker) claim(it item, size int64, head []byte) (string, int) {
 	return kind, confidence
 }
 
-// empty keeps an empty file that a rank should have written to, since silence
-// is evidence too, or that was named; the rest are counted.
-func (l *looker) empty(it item) {
+// silent keeps a file that holds nothing, or nothing but blanks, and that a rank
+// should have written to, since silence is evidence too, or that was named; the
+// rest are counted.
+func (l *looker) silent(it item, stored, size int64, note string) {
 	o := ownerOf(it.place)
 	if !it.named && o.Rank == evidence.None && o.LocalRank == evidence.None {
-		l.pass("empty file", 0)
+		l.pass("empty file", stored)
 		return
 	}
-	l.settled(it, 0, fateRead, "empty", nil)
-}
-
-// blank keeps a file with nothing but blanks in it as an empty one is kept.
-func (l *looker) blank(it item, c content) {
-	o := ownerOf(it.place)
-	if !it.named && o.Rank == evidence.None && o.LocalRank == evidence.None {
-		l.pass("empty file", it.stored)
-		return
-	}
-	l.settled(it, c.size, fateRead, "blank", nil)
+	l.settled(it, size, fateRead, note, nil)
 }
 
 // settled adds a file whose fate is decided. Opening it gives err, or nothing

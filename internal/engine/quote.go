@@ -27,13 +27,12 @@ const (
 )
 
 var digits = regexp.MustCompile(`[0-9]+`)
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 
 // clean makes a piece of an artifact printable: no escapes, no control
 // characters, valid UTF-8, bounded. Secrets are masked first: half of one no
 // longer looks like it.
 func clean(b []byte) string {
-	s := escapes.ReplaceAllString(string(b), "")
+	s := evidence.Escapes.ReplaceAllString(string(b), "")
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':

@@ -2,11 +2,11 @@ package report
 
 import (
 	"reflect"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
@@ -64,9 +64,6 @@ func copyClean(v reflect.Value) reflect.Value {
 	return out
 }
 
-// escapes are whole terminal sequences: CSI, OSC and the two-byte ones.
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
-
 // clean keeps what can be seen: letters, marks, digits, punctuation, symbols,
 // blanks and line ends. Control characters, escapes, bidirectional overrides,
 // invisible format characters and private code points are dropped; bytes that are
@@ -100,7 +97,7 @@ func clean(s string) string {
 			return -1
 		}
 		return r
-	}, escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), ""))
+	}, evidence.Escapes.ReplaceAllString(strings.ToValidUTF8(s, "?"), ""))
 }
 
 // oneLine is s cleaned and on a single line.

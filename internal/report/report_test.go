@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
@@ -58,7 +59,7 @@ func TestTextKeepsItsBounds(t *testing.T) {
 						if !color && strings.Contains(out, "\x1b") {
 							t.Errorf("%s %s %d: an escape without colour", s.name, who, width)
 						}
-						plain := escapes.ReplaceAllString(out, "")
+						plain := evidence.Escapes.ReplaceAllString(out, "")
 						if color && plain != render(t, "text", inc, Options{Width: width, For: who, Full: full}) {
 							t.Errorf("%s %s %d: colour changes the words", s.name, who, width)
 						}
