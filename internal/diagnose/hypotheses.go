@@ -60,46 +60,47 @@ func Weigh(cat *catalog.Catalog, kinds []string, known evidence.Known, caps Caps
 			}
 		}
 		unknown := map[string]bool{}
-		strong, objections, out1 := 0, 0, false
-		for _, c := range e.For {
-			o := cat.Eval(c.When, values)
-			switch o.Verdict {
-			case catalog.Unknown:
+		eval := func(c catalog.Condition) (o catalog.Outcome, holds bool) {
+			o = cat.Eval(c.When, values)
+			if o.Verdict == catalog.Unknown {
 				for _, n := range o.Unknown {
 					unknown[n] = true
 				}
-			case catalog.True:
-				h.For = append(h.For, statement(c, o, known, values))
-				switch c.Weight {
-				case "decisive":
-					h.decisive++
-					h.Score += scoreDecisive
-				case "strong":
-					strong++
-					h.Score += scoreStrong
-				default:
-					h.Score += scoreWeak
-				}
+			}
+			return o, o.Verdict == catalog.True
+		}
+		strong, objections, out1 := 0, 0, false
+		for _, c := range e.For {
+			o, holds := eval(c)
+			if !holds {
+				continue
+			}
+			h.For = append(h.For, statement(c, o, known, values))
+			switch c.Weight {
+			case "decisive":
+				h.decisive++
+				h.Score += scoreDecisive
+			case "strong":
+				strong++
+				h.Score += scoreStrong
+			default:
+				h.Score += scoreWeak
 			}
 		}
 		for _, c := range e.Against {
-			o := cat.Eval(c.When, values)
-			switch o.Verdict {
-			case catalog.Unknown:
-				for _, n := range o.Unknown {
-					unknown[n] = true
-				}
-			case catalog.True:
-				h.Against = append(h.Against, statement(c, o, known, values))
-				objections++
-				switch {
-				case c.RulesOut:
-					out1 = true
-				case c.Weight == "strong":
-					h.Score -= scoreStrong
-				default:
-					h.Score -= scoreWeak
-				}
+			o, holds := eval(c)
+			if !holds {
+				continue
+			}
+			h.Against = append(h.Against, statement(c, o, known, values))
+			objections++
+			switch {
+			case c.RulesOut:
+				out1 = true
+			case c.Weight == "strong":
+				h.Score -= scoreStrong
+			default:
+				h.Score -= scoreWeak
 			}
 		}
 		switch {
