@@ -20,9 +20,9 @@ const (
 )
 
 // embedded reads the tables that a log announces (events of kind embedded_table)
-// with the reader of such tables, and returns their events in the log's own
+// with the readers of such tables, and returns their events in the log's own
 // lines, offsets and launches.
-func embedded(ctx context.Context, f *artifact.File, tables reader.Reader, events []evidence.Event) []evidence.Event {
+func embedded(ctx context.Context, f *artifact.File, tables []reader.Tabular, events []evidence.Event) []evidence.Event {
 	var out []evidence.Event
 	n, end := 0, int64(-1)
 	for i := range events {
@@ -41,8 +41,10 @@ func embedded(ctx context.Context, f *artifact.File, tables reader.Reader, event
 		}
 		c := reader.NewCollector()
 		in := reader.Input{Artifact: f.Artifact, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}
-		if tables.Read(ctx, in, c) != nil {
-			continue
+		for _, t := range tables {
+			if t.Read(ctx, in, c) != nil {
+				break
+			}
 		}
 		last := int64(0)
 		for _, x := range c.Events {

@@ -44,8 +44,12 @@ func (r *Reading) Close() error { return r.Walk.Close() }
 // ctx.Err().
 func Read(ctx context.Context, o Options) (*Reading, error) {
 	byName := map[string]reader.Reader{}
+	var tables []reader.Tabular
 	for _, r := range o.Readers {
 		byName[r.Name()] = r
+		if t, ok := r.(reader.Tabular); ok {
+			tables = append(tables, t)
+		}
 	}
 	walk, err := artifact.Walk(ctx, o.Paths, artifact.Options{Stdin: o.Stdin, All: o.All, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
 		best, name := reader.No, ""
@@ -92,7 +96,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		go func() {
 			defer wg.Done()
 			for i := range work {
-				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], byName["hosttext"], len(out.Files))
+				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], tables, len(out.Files))
 				if o.Progress != nil {
 					done.Lock()
 					finished++
@@ -134,7 +138,7 @@ type result struct {
 }
 
 // readOne reads one of n artifacts.
-func readOne(ctx context.Context, f *artifact.File, r, tables reader.Reader, n int) result {
+func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, n int) result {
 	res := result{source: timeline.Source{Artifact: f.Artifact}}
 	a := &res.source.Artifact
 	if a.Fate != "" {
@@ -165,7 +169,7 @@ func readOne(ctx context.Context, f *artifact.File, r, tables reader.Reader, n i
 			a.Digest = fmt.Sprintf("sha256:%x", sum.hash.Sum(nil))
 		}
 	}
-	if tables != nil && tables.Name() != r.Name() {
+	if _, own := r.(reader.Tabular); !own {
 		res.source.Events = append(res.source.Events, embedded(ctx, f, tables, res.source.Events)...)
 	}
 	// A reader holds back what may go on (a traceback, a wrapped line).

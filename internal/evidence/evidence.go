@@ -3,7 +3,10 @@
 // it, and it computes nothing about their meaning.
 package evidence
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // None is the value of an integer identity (rank, device, pid, step) that is
 // not stated.
@@ -125,3 +128,11 @@ type Owner struct {
 	Rank, LocalRank    int
 	Basis              string // "file name", "folder", "content", ... one short phrase
 }
+
+// beside are the kinds of artifacts that record something beside the run's own
+// output: the machine, the scheduler, a dump of one library's state. They begin no
+// launch; the timeline lists their events with the attempts that they can concern.
+var beside = []string{"hosttext", "kernlog", "smi", "kube", "slurm", "elastic", "flightrec"}
+
+// Beside reports whether the artifacts of a kind stand beside the run's output.
+func Beside(kind string) bool { return slices.Contains(beside, kind) }

@@ -38,6 +38,14 @@ type Reader interface {
 	Read(ctx context.Context, in Input, s Sink) error
 }
 
+// Tabular is implemented by readers of tables that people print into job logs
+// (nvidia-smi, df, ps, ...): where a log announces such a table, the engine hands
+// them the lines from its header on. They pass over what they do not know.
+type Tabular interface {
+	Reader
+	Tabular()
+}
+
 // An Input is one artifact, opened, bounded and closed by the engine.
 type Input struct {
 	Artifact evidence.Artifact

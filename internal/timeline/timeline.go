@@ -156,8 +156,7 @@ func restate(it *Item) {
 // runlike reports whether a source is a log of the run itself rather than a
 // record about the machine.
 func runlike(s *Source) bool {
-	switch s.Artifact.Kind {
-	case "hosttext":
+	if evidence.Beside(s.Artifact.Kind) {
 		return false
 	}
 	for _, x := range s.Series {

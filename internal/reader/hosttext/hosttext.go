@@ -33,6 +33,9 @@ type hostText struct{}
 
 func (hostText) Name() string { return "hosttext" }
 
+// Tabular marks the tables here as such that stand inside job logs too.
+func (hostText) Tabular() {}
+
 // Sniff claims a text whose first line of substance is the header of a known
 // table and whose head holds little else. Job logs often begin with the output
 // of nvidia-smi: a long file named like a log is left to the log reader.
