@@ -40,6 +40,7 @@ type Entry struct {
 	Prevention []string    `yaml:"prevention" json:"prevention"`
 	Related    []string    `yaml:"related" json:"related"`
 	Sources    []string    `yaml:"sources" json:"sources"`
+	Rerun      Rerun       `yaml:"rerun" json:"rerun"`
 	Readings   Readings    `yaml:"readings" json:"readings"`
 	Examples   Examples    `yaml:"examples" json:"examples"`
 }
@@ -141,6 +142,46 @@ type Edit struct {
 	From  string `yaml:"from" json:"from"`
 	To    string `yaml:"to" json:"to"`
 }
+
+// A Rerun is what the person on call has to know of this cause: what a restart
+// without any change does, from which checkpoint, and how much of the job is
+// needed to see the failure again.
+type Rerun struct {
+	// Unchanged: repeats (it fails again, wherever it runs), elsewhere (it fails
+	// again on that host, another is expected to pass), may_pass (it may get past
+	// this point and fail again later), safe (nothing in the run caused it) or
+	// unknown (that has to be found out first).
+	Unchanged string `yaml:"unchanged" json:"unchanged"`
+	// From: latest (the newest checkpoint), before (one older than the damage) or
+	// start (none of this run).
+	From string `yaml:"from" json:"from"`
+	// Needs: none (nothing to reproduce), one_rank, device (one rank on that very
+	// device), one_host, two_ranks, two_hosts or job.
+	Needs string `yaml:"needs" json:"needs"`
+	// Suspect: host where this cause puts the host itself under suspicion, else "".
+	Suspect string `yaml:"suspect,omitempty" json:"suspect,omitempty"`
+}
+
+// The values of a Rerun.
+const (
+	RerunRepeats   = "repeats"
+	RerunElsewhere = "elsewhere"
+	RerunMayPass   = "may_pass"
+	RerunSafe      = "safe"
+	RerunUnknown   = "unknown"
+
+	FromLatest = "latest"
+	FromBefore = "before"
+	FromStart  = "start"
+
+	NeedsNothing  = "none"
+	NeedsOneRank  = "one_rank"
+	NeedsDevice   = "device"
+	NeedsOneHost  = "one_host"
+	NeedsTwoRanks = "two_ranks"
+	NeedsTwoHosts = "two_hosts"
+	NeedsJob      = "job"
+)
 
 // Readings are the same finding for three readers, two to four sentences each.
 type Readings struct {

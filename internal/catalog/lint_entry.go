@@ -192,6 +192,10 @@ func (l *linter) lintExplanation(doc *document, e *Entry) {
 		l.filled(doc, c.How, "checklist", i, "how")
 		l.lintWhen(doc, c.When, "checklist", i, "when")
 	}
+	l.one(doc, e.Rerun.Unchanged, []string{RerunRepeats, RerunElsewhere, RerunMayPass, RerunSafe, RerunUnknown}, "rerun", "unchanged")
+	l.one(doc, e.Rerun.From, []string{FromLatest, FromBefore, FromStart}, "rerun", "from")
+	l.one(doc, e.Rerun.Needs, []string{NeedsNothing, NeedsOneRank, NeedsDevice, NeedsOneHost, NeedsTwoRanks, NeedsTwoHosts, NeedsJob}, "rerun", "needs")
+	l.one(doc, e.Rerun.Suspect, []string{"", "host"}, "rerun", "suspect")
 	l.filled(doc, e.Readings.Executive, "readings", "executive")
 	l.filled(doc, e.Readings.Engineer, "readings", "engineer")
 	l.filled(doc, e.Readings.OnCall, "readings", "on_call")

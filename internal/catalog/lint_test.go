@@ -57,6 +57,8 @@ func TestLintRules(t *testing.T) {
 		{entry, "compute: alloc_conf", "compute: none", `remedy.edits[0].to names "fix.alloc_conf", but remedy.compute fills nothing in`},
 		{entry, "cost: None worth naming.", "cost: ''", "remedy.cost is missing"},
 		{entry, "rollback: Unset the variable.", "rollback: ''", "rollback is missing"},
+		{entry, "unchanged: repeats", "unchanged: never", `rerun.unchanged "never" is not one of`},
+		{entry, "needs: one_rank", "needs: few", `rerun.needs "few" is not one of`},
 		{entry, "executive: The run stopped for want of memory in one piece.", "executive: ''", "readings.executive is missing"},
 		{entry, "      standing: supported", "      standing: sure", `examples.match[0].standing "sure"`},
 		{entry, "{rank0.log:", "{../rank0.log:", "which is not a relative path"},

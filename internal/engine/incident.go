@@ -49,6 +49,7 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 	if h := s.Weighed[s.Main]; len(h) > 0 {
 		inc.Checklist = diagnose.Checklist(o.Catalog, h[0].Entry, s.Known[s.Main])
 	}
+	inc.OnCall = s.onCall()
 	s.contributing(inc)
 	s.limits(inc)
 	s.ranks(inc)

@@ -259,7 +259,7 @@ func TestStub(t *testing.T) {
 		}
 		all = append(all, p.Text)
 	}
-	for _, field := range []string{"title", "area", "about", "for[0].when", "quick", "search", "symptoms[0].what", "remedy.change", "readings.executive", "examples.match[0]"} {
+	for _, field := range []string{"title", "area", "about", "for[0].when", "quick", "search", "symptoms[0].what", "remedy.change", "rerun.unchanged", "readings.executive", "examples.match[0]"} {
 		if !slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, field) }) {
 			t.Errorf("the lint accepts the stub's %s; it says\n%s", field, strings.Join(all, "\n"))
 		}

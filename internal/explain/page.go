@@ -99,6 +99,7 @@ func layout(e *catalog.Entry) page {
 	add("How to undo it", paragraphs(e.Rollback)...)
 	add("When to ask the administrator or vendor", paragraphs(e.Escalate)...)
 	add("Prevention", texts(e.Prevention))
+	add("A restart without the change", paragraphs(rerunWords(e.Rerun))...)
 	for _, r := range []struct{ who, text string }{
 		{"For executives", e.Readings.Executive}, {"For engineers", e.Readings.Engineer}, {"For the person on call", e.Readings.OnCall},
 	} {

@@ -89,6 +89,10 @@ escalate: ""        # When is this for the administrator or the vendor? Leave th
 prevention: []      # What keeps it from coming back?
 related: []         # Ids of other entries.
 sources: []         # Documentation, source files with version, papers.
+rerun:
+  unchanged: ""     # A restart without any change: repeats, elsewhere, may_pass, safe, unknown?
+  from: ""          # From which checkpoint: latest, before (older than the damage), start?
+  needs: ""         # To see it again: none, one_rank, device, one_host, two_ranks, two_hosts, job?
 readings:
   executive: ""     # Two to four sentences: what was lost, why, what is done, how we know.
   engineer: ""      # What fails, what to change, what to look at.

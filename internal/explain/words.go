@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/inquest-dev/inquest/internal/catalog"
 )
 
 // canon maps the many words for one thing to one term. Keys of several words
@@ -179,4 +181,30 @@ func near(a, b string) bool {
 		return true
 	}
 	return a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
+
+// rerunWords say what a restart without a change does, and how much of the job
+// shows the failure again.
+func rerunWords(r catalog.Rerun) string {
+	does := map[string]string{
+		catalog.RerunRepeats:   "Fails again, wherever it runs.",
+		catalog.RerunElsewhere: "Fails again on the same host; another is expected to pass.",
+		catalog.RerunMayPass:   "May get past this point, and can fail again later.",
+		catalog.RerunSafe:      "Is safe: nothing in the run caused the end.",
+		catalog.RerunUnknown:   "Not known before the missing fact is.",
+	}[r.Unchanged]
+	from := map[string]string{
+		catalog.FromLatest: "Resume from the newest complete checkpoint.",
+		catalog.FromBefore: "Resume from a checkpoint older than the damage.",
+		catalog.FromStart:  "Resume from none of this run's checkpoints.",
+	}[r.From]
+	needs := map[string]string{
+		catalog.NeedsOneRank:  "One rank is enough to see it again.",
+		catalog.NeedsDevice:   "One rank on the same device is enough to see it again.",
+		catalog.NeedsOneHost:  "The ranks of one host are enough to see it again.",
+		catalog.NeedsTwoRanks: "Two ranks are enough to see it again.",
+		catalog.NeedsTwoHosts: "One rank on each of two hosts is enough to see it again.",
+		catalog.NeedsJob:      "It needs the whole job to be seen again.",
+	}[r.Needs]
+	return strings.Join(strings.Fields(does+" "+from+" "+needs), " ")
 }

@@ -53,6 +53,7 @@ type Incident struct {
 	// Verdict of the attempt that ended the job.
 	Findings
 
+	OnCall       *OnCall         `json:"on_call"`
 	Checklist    []CheckItem     `json:"checklist"`
 	Contributing []Statement     `json:"contributing"`
 	Limits       []Statement     `json:"limits"`
@@ -213,6 +214,52 @@ type Remedy struct {
 	NextFailure  string         `json:"next_failure"`
 	Alternatives []string       `json:"alternatives"`
 	Logging      *Edit          `json:"logging"` // change to the tracker logging, where it went on after death
+}
+
+// An OnCall is what the person on call decides on in the next minutes.
+type OnCall struct {
+	Restart   Restart    `json:"restart"`
+	Cordon    []Cordon   `json:"cordon"`
+	Lost      *Lost      `json:"lost"`
+	Reproduce *Reproduce `json:"reproduce"`
+}
+
+type Restart struct {
+	Unchanged string          `json:"unchanged"` // repeats, elsewhere, may_pass, safe, unknown
+	Standing  string          `json:"standing"`  // of the cause on which that rests
+	From      string          `json:"from"`      // latest, before, start
+	Why       string          `json:"why"`
+	Spans     []evidence.Span `json:"spans"`
+}
+
+type Cordon struct {
+	Host     string          `json:"host"`
+	Device   *int            `json:"device"`
+	BusID    string          `json:"bus_id"`
+	Standing string          `json:"standing"`
+	Why      string          `json:"why"`
+	Compare  string          `json:"compare"` // how to hold it against a host that is not suspected
+	Spans    []evidence.Span `json:"spans"`
+}
+
+type Lost struct {
+	Checkpoint string          `json:"checkpoint"` // its path, "" where no checkpoint is named
+	FromStep   *int64          `json:"from_step"`
+	ToStep     *int64          `json:"to_step"`
+	Steps      *int64          `json:"steps"`
+	Seconds    *float64        `json:"seconds"`
+	Why        string          `json:"why"`
+	Spans      []evidence.Span `json:"spans"`
+}
+
+type Reproduce struct {
+	Needs    string `json:"needs"` // one_rank, device, one_host, two_ranks, two_hosts, job
+	Ranks    *int   `json:"ranks"`
+	Hosts    *int   `json:"hosts"`
+	FromStep *int64 `json:"from_step"`
+	ToStep   *int64 `json:"to_step"`
+	Why      string `json:"why"`
+	Command  string `json:"command"`
 }
 
 type Edit struct {

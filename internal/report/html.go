@@ -302,7 +302,7 @@ func timeWords(t *incident.Time) string {
 // funcs are the words that the templates use.
 func (v *view) funcs() template.FuncMap {
 	return template.FuncMap{
-		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near, "onCall": onCall,
+		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near, "onCall": onCall, "decisions": v.w.decisions,
 		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper,
 		"tool": toolWords, "sentence": sentence,
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,

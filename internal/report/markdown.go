@@ -346,6 +346,20 @@ func (d *document) reading(inc *incident.Incident) {
 		d.heading(2, "On call")
 		d.paragraph(r)
 	}
+	all := d.decisions()
+	for _, x := range all {
+		if x.Text == "" {
+			fmt.Fprintf(d, "- %s: %s\n", upper(x.Label), mdCode(x.Code))
+			continue
+		}
+		d.statement("- "+upper(x.Label)+": ", incident.Statement{Text: x.Text, Spans: x.Spans})
+		if x.Code != "" {
+			fmt.Fprintf(d, "  - Run: %s\n", mdCode(x.Code))
+		}
+	}
+	if len(all) > 0 {
+		fmt.Fprintln(d)
+	}
 }
 
 func (d *document) evidence(inc *incident.Incident) {

@@ -363,6 +363,11 @@ func collateralSample() *incident.Incident {
 		Why: "The largest length that passed was 7744.", Edits: []incident.Edit{{Stack: "any", Where: "collate function", From: "max_length=None", To: "max_length=7808"}},
 		Command: "torchrun --nnodes 2 --nproc-per-node 4 train.py --max-length 7808 --resume ckpt/1800", Verify: "Steps 1870 to 1900 pass, with a peak below 74 GiB on rank 5.", Rollback: "Remove the cap.",
 		Risks: []string{"Cut samples lose their end."}, Expected: map[string]any{"shows": "step 1874 logged on all ranks"}}
+	kept := at(file(0), 2102, "2025-03-14 09:58:41.000 saved checkpoint at step 1800 to ckpt/1800")
+	inc.OnCall = &incident.OnCall{Restart: incident.Restart{Unchanged: "repeats", Standing: incident.Established, From: "latest", Why: "the same run fails again at the same point, on any host", Spans: spans(proof)},
+		Cordon:    []incident.Cordon{},
+		Lost:      &incident.Lost{Checkpoint: "ckpt/1800", FromStep: ptr[int64](1800), ToStep: ptr[int64](1874), Steps: ptr[int64](74), Seconds: ptr(79.0), Why: "since the last checkpoint that the logs name", Spans: spans(kept)},
+		Reproduce: &incident.Reproduce{Needs: "one_rank", Ranks: ptr(1), Hosts: ptr(1), FromStep: ptr[int64](1800), ToStep: ptr[int64](1874), Why: "one rank meets it alone, with the data that rank 5 had", Command: "torchrun --nnodes 1 --nproc-per-node 1 train.py"}}
 	inc.Contributing = []incident.Statement{says("The launcher names rank 0 as its first observed failure; that is the first exit it noticed.", at(file(0), 2219, "  rank      : 0 (local_rank: 0)"))}
 	inc.Limits = []incident.Statement{says("logs/dmesg-node-b.txt.gz: gzip ends early; what the kernel wrote after 09:41 was not read.")}
 	for r := range 8 {
@@ -521,6 +526,10 @@ func hostileSample() *incident.Incident {
 		Missing: []incident.Missing{{Fact: evil, How: evil, Cost: evil, Effect: "changes"}}, Readings: map[string]string{"executive": evil, "on_call": evil}}}
 	inc.Remedy = &incident.Remedy{Entry: "x", Scope: "<b>", Change: evil, Edits: []incident.Edit{{Stack: "any", Where: evil, From: "```\n" + evil, To: "````\n" + evil}}, Command: "````\n" + evil + "\n~~~~", Verify: evil, Rollback: evil, Risks: []string{evil}, Expected: map[string]any{"shows": evil}, Effect: evil}
 	inc.Checklist = []incident.CheckItem{{Item: evil, State: "unknown", How: evil, Spans: spans(sp)}}
+	inc.OnCall = &incident.OnCall{Restart: incident.Restart{Unchanged: "repeats", Standing: incident.Supported, From: "latest", Why: evil, Spans: spans(sp)},
+		Cordon:    []incident.Cordon{{Host: evil, BusID: evil, Standing: incident.Established, Why: evil, Compare: evil, Spans: spans(sp)}},
+		Lost:      &incident.Lost{Checkpoint: evil, Why: evil, Spans: spans(sp)},
+		Reproduce: &incident.Reproduce{Needs: "one_rank", Why: evil, Command: evil}}
 	inc.Limits = []incident.Statement{says(evil, at("other.log", 1, evil))}
 	inc.Facts["setting.</script>"] = incident.Fact{Value: evil, Text: evil, Spans: spans(sp)}
 	inc.Series = []incident.Series{curve("loss", "", "raw", 0, 1, 9, 1, func(s float64) float64 { return 1 / s })}

@@ -29,6 +29,7 @@ var schemaTypes = []reflect.Type{
 	reflect.TypeFor[incident.Frame](), reflect.TypeFor[incident.Elimination](), reflect.TypeFor[incident.Order](), reflect.TypeFor[incident.Bracket](), reflect.TypeFor[incident.LastGood](),
 	reflect.TypeFor[incident.Collateral](), reflect.TypeFor[incident.Explained](), reflect.TypeFor[incident.Hypothesis](), reflect.TypeFor[incident.Statement](), reflect.TypeFor[incident.Missing](),
 	reflect.TypeFor[incident.Remedy](), reflect.TypeFor[incident.Edit](), reflect.TypeFor[incident.CheckItem](), reflect.TypeFor[incident.Attempt](), reflect.TypeFor[incident.Changed](), reflect.TypeFor[incident.Diff](),
+	reflect.TypeFor[incident.OnCall](), reflect.TypeFor[incident.Restart](), reflect.TypeFor[incident.Cordon](), reflect.TypeFor[incident.Lost](), reflect.TypeFor[incident.Reproduce](),
 	reflect.TypeFor[incident.Rank](), reflect.TypeFor[incident.Host](), reflect.TypeFor[incident.Group](), reflect.TypeFor[incident.Fact](), reflect.TypeFor[incident.Series](), reflect.TypeFor[incident.Point](),
 	reflect.TypeFor[incident.Artifact](), reflect.TypeFor[incident.Owner](), reflect.TypeFor[incident.PassedOver](), reflect.TypeFor[incident.Quote](), reflect.TypeFor[incident.Baseline](), reflect.TypeFor[incident.Tool](),
 }

@@ -43,6 +43,11 @@ var objectTexts = map[string]string{
 	"Quote":       "A run of lines around a line that matters.",
 	"Baseline":    "What differs from a run that worked.",
 	"Tool":        "What wrote the incident.",
+	"OnCall":      "What the person on call decides on in the next minutes.",
+	"Restart":     "What a restart without any change does.",
+	"Cordon":      "A host that the cause itself puts under suspicion.",
+	"Lost":        "What was computed since the checkpoint to go on from.",
+	"Reproduce":   "The smallest part of the job in which the failure should show again.",
 }
 
 // fieldTexts describe every field, by Go type and JSON name.
@@ -53,6 +58,7 @@ var fieldTexts = map[string]description{
 	"Incident.fingerprint":  of("Identifies the kind of failure: class, kind, leading cause and wording without numbers. Equal for the same failure in another run."),
 	"Incident.status":       of("Whether the cause has been confirmed. Only a verification or a person changes it from open.", "open", "confirmed", "unresolved", "regressed"),
 	"Incident.outcome":      of("How the job ended.", "failed", "finished", "running", "interrupted", "unclear"),
+	"Incident.on_call":      of("For the person on call: restart or not, what to take out of service, what is lost. Null where nothing failed."),
 	"Incident.checklist":    of("The confirm list of the leading cause; empty where there is none."),
 	"Incident.contributing": of("What made the failure worse or easier to misread, and did not start it."),
 	"Incident.limits":       of("What could not be read or decided, and what that means for the verdict."),
@@ -229,6 +235,41 @@ var fieldTexts = map[string]description{
 	"Rank.last_time":  of("Time of its last event; null where none."),
 	"Rank.fate":       of("What became of it.", "failed first", "failed", "stopped by another", "timed out waiting", "finished", "unknown"),
 	"Rank.artifacts":  of("Paths of the artifacts that hold its words."),
+
+	"OnCall.restart":   of("Whether to restart."),
+	"OnCall.cordon":    of("Hosts to take out of service, or to check first where the cause is only supported. Never a host whose rank only waited."),
+	"OnCall.lost":      of("What was lost; null where nothing can be said."),
+	"OnCall.reproduce": of("How to see it again; null where there is nothing to reproduce."),
+
+	"Restart.unchanged": of("`repeats`: fails again on any host. `elsewhere`: fails again on that host, another is expected to pass. `may_pass`: may get past this point. `safe`: nothing in the run caused its end. `unknown`: not decided.", "repeats", "elsewhere", "may_pass", "safe", "unknown"),
+	"Restart.standing":  of("Standing of the cause on which this rests.", "established", "supported", "possible"),
+	"Restart.from":      of("Which checkpoint to resume from: the newest, one older than the damage, or none of this run.", "latest", "before", "start"),
+	"Restart.why":       of("The reason in words."),
+	"Restart.spans":     of("The fault on which it rests."),
+
+	"Cordon.host":     of("The host."),
+	"Cordon.device":   of("Index of the GPU; null where not stated."),
+	"Cordon.bus_id":   of("PCI bus id of the GPU; empty where not stated."),
+	"Cordon.standing": of("Standing of the cause: cordon on `established`, compare first on `supported`.", "established", "supported"),
+	"Cordon.why":      of("The reason in words."),
+	"Cordon.compare":  of("How to hold the host against one that is not suspected. For a person to run."),
+	"Cordon.spans":    of("The fault that is on it."),
+
+	"Lost.checkpoint": of("Path of the checkpoint to go on from; empty where the logs name none."),
+	"Lost.from_step":  of("Its step, or that at which the launch began; null where not known."),
+	"Lost.to_step":    of("The last step known to have been computed; null where none is."),
+	"Lost.steps":      of("How many steps lie between them; null where one is not known."),
+	"Lost.seconds":    of("Time from the checkpoint to the fault; null where their times cannot be compared."),
+	"Lost.why":        of("What it counts from."),
+	"Lost.spans":      of("Where the checkpoint is named."),
+
+	"Reproduce.needs":     of("How much of the job it needs.", "one_rank", "device", "one_host", "two_ranks", "two_hosts", "job"),
+	"Reproduce.ranks":     of("Ranks to start, with one GPU each; null where not known."),
+	"Reproduce.hosts":     of("Hosts to start them on; null where not known."),
+	"Reproduce.from_step": of("Step of the checkpoint to begin at; null where not known."),
+	"Reproduce.to_step":   of("Step at which it should have failed again; null where not known."),
+	"Reproduce.why":       of("Why that much is enough."),
+	"Reproduce.command":   of("The run's own command at that size; empty where its options do not show how many ranks it starts. For a person to run."),
 
 	"Host.host":     of("Name of the host."),
 	"Host.offset_s": of("Seconds to add to its clock to compare it with the reference; null where nothing bounds it, and then its times order nothing on other hosts."),

@@ -238,6 +238,17 @@ func (p *page) reading(inc *incident.Incident) {
 		p.section("On call")
 		p.para(2, "", r)
 	}
+	for _, d := range p.decisions() {
+		if d.Text != "" {
+			p.para(2, d.Label+": ", p.withCite(incident.Statement{Text: d.Text, Spans: d.Spans}))
+		} else {
+			p.at(2, func() { p.para(2, d.Label+": ", d.Code) })
+			continue
+		}
+		if d.Code != "" {
+			p.at(1, func() { p.para(4, "run: ", d.Code) })
+		}
+	}
 }
 
 // proof quotes the first fault and says why it is first.
