@@ -89,6 +89,7 @@ func (o *output) options(w io.Writer) report.Options {
 func diagnoseCommand(a *app) *cobra.Command {
 	var out output
 	var baseline []string
+	var compareHost string
 	var everything bool
 	var failOn string
 	cmd := &cobra.Command{
@@ -107,6 +108,7 @@ interrupted.`,
   inquest diagnose 'logs/rank_*.log' dmesg.txt nvidia-smi.txt
   inquest diagnose --format html -o verdict.html job.tar.zst
   inquest diagnose --baseline good-run/ bad-run/
+  inquest diagnose --compare-host node-12 run/ node-07/ node-12/
   inquest diagnose --for executive slurm-4711.out`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -128,7 +130,7 @@ interrupted.`,
 			if err != nil {
 				return err
 			}
-			o.Baseline, o.All = baseline, everything
+			o.Baseline, o.All, o.CompareHost = baseline, everything, compareHost
 			o.Progress = a.progress()
 			a.warnMissing(args, out.format)
 			inc, err := engine.Diagnose(cmd.Context(), o)
@@ -153,6 +155,7 @@ interrupted.`,
 	}
 	out.flags(cmd)
 	f := cmd.Flags()
+	f.StringVar(&compareHost, "compare-host", "", "a host that is not suspected, whose records are among the paths: set the first fault's host beside it")
 	f.StringArrayVar(&baseline, "baseline", nil, "a run that worked (file, folder or archive): list what differs from it")
 	f.BoolVar(&everything, "all", false, "read every text file, not only recognised kinds")
 	f.StringVar(&failOn, "fail-on", "never", "fault: exit with status 3 if a fault was found")

@@ -25,12 +25,15 @@ type Options struct {
 	Paths    []string  // files, folders, archives, globs, "-"
 	Stdin    io.Reader // for "-"
 	Baseline []string  // paths of a run that worked, to compare with; may be empty
-	All      bool      // read every text, not only recognised kinds
-	Readers  []reader.Reader
-	Catalog  *catalog.Catalog
-	Version  string
-	Workers  int                   // artifacts read at once; 0 is one
-	Progress func(done, total int) // called after each artifact; may be nil
+	// CompareHost names a host that is not suspected, to set beside that of the first
+	// fault; "" compares none.
+	CompareHost string
+	All         bool // read every text, not only recognised kinds
+	Readers     []reader.Reader
+	Catalog     *catalog.Catalog
+	Version     string
+	Workers     int                   // artifacts read at once; 0 is one
+	Progress    func(done, total int) // called after each artifact; may be nil
 }
 
 // maxWeighed bounds the attempts whose hypotheses are weighed: a sweep of

@@ -50,6 +50,9 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 		inc.Checklist = diagnose.Checklist(o.Catalog, h[0].Entry, s.Known[s.Main])
 	}
 	inc.OnCall = s.onCall()
+	if o.CompareHost != "" {
+		inc.HostComparison = s.compareHost(o.CompareHost)
+	}
 	s.contributing(inc)
 	s.limits(inc)
 	s.ranks(inc)

@@ -124,6 +124,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		out.Files[i].Artifact = results[i].source.Artifact
 		out.Problem = append(out.Problem, results[i].problems...)
 	}
+	nameHosts(out.Sources, o.CompareHost)
 	for _, p := range walk.Problems {
 		out.Problem = append(out.Problem, Problem{Span: evidence.Span{Artifact: p.Path, Kind: "text"}, Err: p.Err})
 	}

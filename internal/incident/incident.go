@@ -53,21 +53,22 @@ type Incident struct {
 	// Verdict of the attempt that ended the job.
 	Findings
 
-	OnCall       *OnCall         `json:"on_call"`
-	Checklist    []CheckItem     `json:"checklist"`
-	Contributing []Statement     `json:"contributing"`
-	Limits       []Statement     `json:"limits"`
-	Attempts     []Attempt       `json:"attempts"`
-	Ranks        []Rank          `json:"ranks"`
-	Hosts        []Host          `json:"hosts"`
-	Groups       []Group         `json:"groups"`
-	Facts        map[string]Fact `json:"facts"`
-	Series       []Series        `json:"series"`
-	Artifacts    []Artifact      `json:"artifacts"`
-	PassedOver   []PassedOver    `json:"passed_over"`
-	NotFound     []string        `json:"not_found"` // named paths with the reason; limits has them too
-	Context      []Quote         `json:"context"`
-	Baseline     *Baseline       `json:"baseline"`
+	OnCall         *OnCall         `json:"on_call"`
+	Checklist      []CheckItem     `json:"checklist"`
+	Contributing   []Statement     `json:"contributing"`
+	Limits         []Statement     `json:"limits"`
+	Attempts       []Attempt       `json:"attempts"`
+	Ranks          []Rank          `json:"ranks"`
+	Hosts          []Host          `json:"hosts"`
+	Groups         []Group         `json:"groups"`
+	Facts          map[string]Fact `json:"facts"`
+	Series         []Series        `json:"series"`
+	Artifacts      []Artifact      `json:"artifacts"`
+	PassedOver     []PassedOver    `json:"passed_over"`
+	NotFound       []string        `json:"not_found"` // named paths with the reason; limits has them too
+	Context        []Quote         `json:"context"`
+	Baseline       *Baseline       `json:"baseline"`
+	HostComparison *HostComparison `json:"host_comparison"`
 }
 
 type Tool struct {
@@ -403,4 +404,21 @@ type Quote struct {
 type Baseline struct {
 	Paths []string `json:"paths"`
 	Diffs []Diff   `json:"diffs"`
+}
+
+// A HostComparison sets the host of the first fault beside one that is not
+// suspected.
+type HostComparison struct {
+	Suspect string    `json:"suspect"`
+	Fresh   string    `json:"fresh"`
+	Says    string    `json:"says"`
+	Rows    []HostRow `json:"rows"`
+}
+
+type HostRow struct {
+	Name    string          `json:"name"`
+	Suspect string          `json:"suspect"`
+	Fresh   string          `json:"fresh"`
+	Differs bool            `json:"differs"`
+	Spans   []evidence.Span `json:"spans"`
 }

@@ -26,8 +26,8 @@ type part struct{ name, title string }
 var htmlSections = map[string][]part{
 	Engineer: {{"timeline", "Timeline"}, {"evidence", "Evidence"}, {"causes", "Why"}, {"change", "Change"}, {"checklist", "To confirm"},
 		{"plots", "Curves"}, {"followed", "What only followed"}, {"attempts", "Launches"}, {"baseline", "Against the run that worked"},
-		{"ranks", "Ranks"}, {"facts", "Facts"}, {"files", "What was read"}},
-	OnCall: {{"reading", "On call"}, {"timeline", "Timeline"}, {"followed", "What only followed"}, {"ranks", "Ranks"}, {"change", "Change"},
+		{"hosts", "Hosts compared"}, {"ranks", "Ranks"}, {"facts", "Facts"}, {"files", "What was read"}},
+	OnCall: {{"reading", "On call"}, {"hosts", "Hosts compared"}, {"timeline", "Timeline"}, {"followed", "What only followed"}, {"ranks", "Ranks"}, {"change", "Change"},
 		{"evidence", "Evidence"}, {"causes", "Why"}, {"checklist", "To confirm"}, {"attempts", "Launches"}, {"plots", "Curves"}, {"files", "What was read"}},
 	Executive: {{"summary", "Summary"}, {"plots", "Curves"}, {"limits", "What is not known"}},
 }

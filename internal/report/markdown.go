@@ -27,8 +27,8 @@ type document struct {
 
 // mdSections order the parts of a markdown report for each reader.
 var mdSections = map[string][]func(*document, *incident.Incident){
-	Engineer:  {(*document).evidence, (*document).change, (*document).causes, (*document).followed, (*document).attempts, (*document).checklist, (*document).baseline, (*document).ranks, (*document).facts, (*document).read},
-	OnCall:    {(*document).reading, (*document).followed, (*document).ranks, (*document).evidence, (*document).change, (*document).causes, (*document).checklist, (*document).attempts, (*document).read},
+	Engineer:  {(*document).evidence, (*document).change, (*document).causes, (*document).followed, (*document).attempts, (*document).checklist, (*document).baseline, (*document).hosts, (*document).ranks, (*document).facts, (*document).read},
+	OnCall:    {(*document).reading, (*document).hosts, (*document).followed, (*document).ranks, (*document).evidence, (*document).change, (*document).causes, (*document).checklist, (*document).attempts, (*document).read},
 	Executive: {(*document).summary},
 }
 
@@ -556,6 +556,27 @@ func (d *document) baseline(inc *incident.Incident) {
 		rows = append(rows, []string{mdCode(x.Name), mdCode(x.From), mdCode(x.To)})
 	}
 	d.table([]string{"Setting", "Worked", "This run"}, rows)
+}
+
+func (d *document) hosts(inc *incident.Incident) {
+	c := inc.HostComparison
+	if c == nil {
+		return
+	}
+	d.heading(2, hostsTitle(c))
+	d.paragraph(c.Says)
+	if len(c.Rows) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, r := range c.Rows {
+		differs := ""
+		if r.Differs {
+			differs = "differs"
+		}
+		rows = append(rows, []string{mdCode(r.Name), mdCode(r.Suspect), mdCode(r.Fresh), differs})
+	}
+	d.table([]string{"What", "Suspect", "Other", ""}, rows)
 }
 
 func (d *document) ranks(inc *incident.Incident) {

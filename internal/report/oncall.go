@@ -122,3 +122,11 @@ func reproduceWords(r *incident.Reproduce) string {
 	}
 	return s + ": " + r.Why
 }
+
+// hostsTitle names the two hosts in the order of their columns.
+func hostsTitle(c *incident.HostComparison) string {
+	if c.Suspect == "" {
+		return "Hosts compared"
+	}
+	return "Hosts compared: " + c.Suspect + " | " + c.Fresh
+}

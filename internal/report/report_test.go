@@ -161,7 +161,7 @@ func TestUnknownFormat(t *testing.T) {
 
 // TestIncidentOfAnotherVersion renders an incident with next to nothing in it.
 func TestIncidentOfAnotherVersion(t *testing.T) {
-	sparse := []*incident.Incident{{}, {Findings: incident.Findings{FirstFault: &incident.Event{}, Hypotheses: []incident.Hypothesis{{}}, Remedy: &incident.Remedy{}, Collateral: []incident.Collateral{{}}}, Attempts: make([]incident.Attempt, 2), Ranks: make([]incident.Rank, 2), Baseline: &incident.Baseline{}, OnCall: &incident.OnCall{Cordon: make([]incident.Cordon, 1), Lost: &incident.Lost{}, Reproduce: &incident.Reproduce{}}}}
+	sparse := []*incident.Incident{{}, {Findings: incident.Findings{FirstFault: &incident.Event{}, Hypotheses: []incident.Hypothesis{{}}, Remedy: &incident.Remedy{}, Collateral: []incident.Collateral{{}}}, Attempts: make([]incident.Attempt, 2), Ranks: make([]incident.Rank, 2), Baseline: &incident.Baseline{}, HostComparison: &incident.HostComparison{Rows: make([]incident.HostRow, 1)}, OnCall: &incident.OnCall{Cordon: make([]incident.Cordon, 1), Lost: &incident.Lost{}, Reproduce: &incident.Reproduce{}}}}
 	for _, inc := range sparse {
 		for _, f := range Formats() {
 			for _, who := range readers {

@@ -363,6 +363,8 @@ func collateralSample() *incident.Incident {
 		Why: "The largest length that passed was 7744.", Edits: []incident.Edit{{Stack: "any", Where: "collate function", From: "max_length=None", To: "max_length=7808"}},
 		Command: "torchrun --nnodes 2 --nproc-per-node 4 train.py --max-length 7808 --resume ckpt/1800", Verify: "Steps 1870 to 1900 pass, with a peak below 74 GiB on rank 5.", Rollback: "Remove the cap.",
 		Risks: []string{"Cut samples lose their end."}, Expected: map[string]any{"shows": "step 1874 logged on all ranks"}}
+	inc.HostComparison = &incident.HostComparison{Suspect: "node-b", Fresh: "node-c", Says: "They differ in 1 of 2 things that were compared.",
+		Rows: []incident.HostRow{{Name: "driver", Suspect: "550.54.15", Fresh: "550.90.07", Differs: true, Spans: spans(proof)}, {Name: "step time", Suspect: "0.81 s", Fresh: "0.8 s", Spans: spans(proof)}}}
 	kept := at(file(0), 2102, "2025-03-14 09:58:41.000 saved checkpoint at step 1800 to ckpt/1800")
 	inc.OnCall = &incident.OnCall{Restart: incident.Restart{Unchanged: "repeats", Standing: incident.Established, From: "latest", Why: "the same run fails again at the same point, on any host", Spans: spans(proof)},
 		Cordon:    []incident.Cordon{},
@@ -526,6 +528,7 @@ func hostileSample() *incident.Incident {
 		Missing: []incident.Missing{{Fact: evil, How: evil, Cost: evil, Effect: "changes"}}, Readings: map[string]string{"executive": evil, "on_call": evil}}}
 	inc.Remedy = &incident.Remedy{Entry: "x", Scope: "<b>", Change: evil, Edits: []incident.Edit{{Stack: "any", Where: evil, From: "```\n" + evil, To: "````\n" + evil}}, Command: "````\n" + evil + "\n~~~~", Verify: evil, Rollback: evil, Risks: []string{evil}, Expected: map[string]any{"shows": evil}, Effect: evil}
 	inc.Checklist = []incident.CheckItem{{Item: evil, State: "unknown", How: evil, Spans: spans(sp)}}
+	inc.HostComparison = &incident.HostComparison{Suspect: evil, Fresh: evil, Says: evil, Rows: []incident.HostRow{{Name: evil, Suspect: evil, Fresh: evil, Differs: true, Spans: spans(sp)}}}
 	inc.OnCall = &incident.OnCall{Restart: incident.Restart{Unchanged: "repeats", Standing: incident.Supported, From: "latest", Why: evil, Spans: spans(sp)},
 		Cordon:    []incident.Cordon{{Host: evil, BusID: evil, Standing: incident.Established, Why: evil, Compare: evil, Spans: spans(sp)}},
 		Lost:      &incident.Lost{Checkpoint: evil, Why: evil, Spans: spans(sp)},

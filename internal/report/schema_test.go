@@ -31,7 +31,7 @@ var schemaTypes = []reflect.Type{
 	reflect.TypeFor[incident.Remedy](), reflect.TypeFor[incident.Edit](), reflect.TypeFor[incident.CheckItem](), reflect.TypeFor[incident.Attempt](), reflect.TypeFor[incident.Changed](), reflect.TypeFor[incident.Diff](),
 	reflect.TypeFor[incident.OnCall](), reflect.TypeFor[incident.Restart](), reflect.TypeFor[incident.Cordon](), reflect.TypeFor[incident.Lost](), reflect.TypeFor[incident.Reproduce](),
 	reflect.TypeFor[incident.Rank](), reflect.TypeFor[incident.Host](), reflect.TypeFor[incident.Group](), reflect.TypeFor[incident.Fact](), reflect.TypeFor[incident.Series](), reflect.TypeFor[incident.Point](),
-	reflect.TypeFor[incident.Artifact](), reflect.TypeFor[incident.Owner](), reflect.TypeFor[incident.PassedOver](), reflect.TypeFor[incident.Quote](), reflect.TypeFor[incident.Baseline](), reflect.TypeFor[incident.Tool](),
+	reflect.TypeFor[incident.Artifact](), reflect.TypeFor[incident.Owner](), reflect.TypeFor[incident.PassedOver](), reflect.TypeFor[incident.Quote](), reflect.TypeFor[incident.Baseline](), reflect.TypeFor[incident.HostComparison](), reflect.TypeFor[incident.HostRow](), reflect.TypeFor[incident.Tool](),
 }
 
 // A field is one property of an object.

@@ -31,6 +31,7 @@ type block struct {
 // A page collects blocks of text, wrapped to a width.
 type page struct {
 	*words
+	who    string // who reads it
 	width  int
 	full   bool
 	rank   int // of the blocks that follow
@@ -49,7 +50,7 @@ func newPage(inc *incident.Incident, o Options) *page {
 	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	p := &page{words: newWords(inc), width: o.Width, full: o.Full}
+	p := &page{words: newWords(inc), who: o.For, width: o.Width, full: o.Full}
 	p.label = r.NewStyle().Bold(true).Foreground(lipgloss.Color("6"))
 	p.strong = r.NewStyle().Bold(true)
 	p.good = r.NewStyle().Foreground(lipgloss.Color("2"))
@@ -173,8 +174,8 @@ func (p *page) dropEmpty() int {
 
 // textSections order the parts of a text report for each reader.
 var textSections = map[string][]func(*page, *incident.Incident){
-	Engineer:  {(*page).proof, (*page).change, (*page).causes, (*page).followed, (*page).attempts, (*page).checklist, (*page).baseline, (*page).ranks, (*page).read},
-	OnCall:    {(*page).reading, (*page).proof, (*page).followed, (*page).ranks, (*page).change, (*page).causes, (*page).attempts, (*page).checklist, (*page).read},
+	Engineer:  {(*page).proof, (*page).change, (*page).causes, (*page).followed, (*page).attempts, (*page).checklist, (*page).baseline, (*page).hosts, (*page).ranks, (*page).read},
+	OnCall:    {(*page).reading, (*page).hosts, (*page).proof, (*page).followed, (*page).ranks, (*page).change, (*page).causes, (*page).attempts, (*page).checklist, (*page).read},
 	Executive: {(*page).summary},
 }
 
@@ -239,12 +240,11 @@ func (p *page) reading(inc *incident.Incident) {
 		p.para(2, "", r)
 	}
 	for _, d := range p.decisions() {
-		if d.Text != "" {
-			p.para(2, d.Label+": ", p.withCite(incident.Statement{Text: d.Text, Spans: d.Spans}))
-		} else {
+		if d.Text == "" {
 			p.at(2, func() { p.para(2, d.Label+": ", d.Code) })
 			continue
 		}
+		p.para(2, d.Label+": ", p.withCite(incident.Statement{Text: d.Text, Spans: d.Spans}))
 		if d.Code != "" {
 			p.at(1, func() { p.para(4, "run: ", d.Code) })
 		}
@@ -455,6 +455,30 @@ func (p *page) baseline(inc *incident.Incident) {
 	}
 	for i, d := range b.Diffs {
 		p.at(2+min(i/2, 3), func() { p.para(2, d.Name+": ", d.From+" -> "+d.To) })
+	}
+}
+
+// hosts sets the host of the first fault beside one that is not suspected.
+func (p *page) hosts(inc *incident.Incident) {
+	c := inc.HostComparison
+	if c == nil {
+		return
+	}
+	p.section(hostsTitle(c))
+	first := 0 // asked for by the person on call, it comes before the proof
+	if p.who != OnCall {
+		first = 3
+	}
+	p.at(first, func() { p.para(2, "", c.Says) })
+	for i, r := range c.Rows {
+		if !r.Differs && !p.full {
+			continue
+		}
+		mark := "  "
+		if r.Differs {
+			mark = "! "
+		}
+		p.at(first+1+min(i/2, 3), func() { p.para(2, mark+r.Name+": ", r.Suspect+" | "+r.Fresh) })
 	}
 }
 
