@@ -50,6 +50,7 @@ var detectors = []struct {
 	{"device memory", deviceMemory},
 	{"memory over time", memoryOverTime},
 	{"devices", devices},
+	{"device health", deviceHealth},
 	{"non-finite values", nonfinite},
 	{"host memory", hostMemory},
 	{"collectives", collectives},

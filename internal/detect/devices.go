@@ -133,6 +133,9 @@ func devices(in Input, f evidence.Known) {
 		}
 	})
 	in.each(evidence.GPUUsage, func(e *evidence.Event) {
+		if e.Attrs.Str("slice") != "" {
+			return // of a MIG instance; the device's own row counts
+		}
 		dev := evidence.None
 		if v, ok := e.Attrs["gpu"]; ok {
 			dev = int(v.I)
@@ -141,7 +144,7 @@ func devices(in Input, f evidence.Known) {
 			return
 		}
 		used, total := e.Attrs["used"], e.Attrs["total"]
-		if _, ok := f["oom.capacity"]; !ok && total.Valid() && in.Memory != nil {
+		if _, ok := f["oom.capacity"]; !ok && total.Valid() && in.Memory != nil && e.Attrs.Str("mig") != "Enabled" {
 			f.Set("oom.capacity", total, e.Span) // the message names no capacity; the table does
 		}
 		listed := evidence.SizeOf(0, 0)

@@ -15,7 +15,7 @@ import (
 // nvidia-smi, df or ps into it, or paste a whole terminal.
 const (
 	embeddedMost  = 8        // tables per artifact
-	embeddedLines = 100      // lines read from each
+	embeddedLines = 400      // lines read from each
 	embeddedReach = 32 << 20 // how far into a log that cannot be sought in
 )
 
@@ -61,6 +61,26 @@ func embedded(ctx context.Context, f *artifact.File, tables []reader.Tabular, ev
 	}
 	return out
 }
+
+// beside reads a file of tables with the readers of the other tables: people save
+// nvidia-smi and ps into one file. Each passes over what is not its own.
+func beside(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, a evidence.Artifact, sink *reader.Collector) error {
+	for _, t := range tables {
+		if t.Name() == r.Name() {
+			continue
+		}
+		if err := t.Read(ctx, reader.Input{Artifact: a, Size: a.Size, Open: f.Open}, onlyFound{sink}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onlyFound keeps what is found and drops complaints, which the file's own reader
+// has made already.
+type onlyFound struct{ *reader.Collector }
+
+func (onlyFound) Damage(evidence.Span, error) {}
 
 // linesAt returns up to n lines of f from the offset of a line's start.
 func linesAt(f *artifact.File, offset int64, n int) []byte {

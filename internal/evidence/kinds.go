@@ -142,6 +142,8 @@ const (
 	RankInfo         Kind = "rank_info"
 	GPUUsage         Kind = "gpu_usage"
 	GPUProcess       Kind = "gpu_process"
+	GPUHealth        Kind = "gpu_health"
+	DeviceTest       Kind = "device_test"
 	HostProcess      Kind = "host_process"
 	DiskUsage        Kind = "disk_usage"
 	QuotaUsage       Kind = "quota_usage"
@@ -158,6 +160,7 @@ var (
 	attrCode   = AttrSpec{"code", Int, "exit code or error number"}
 	attrSignal = AttrSpec{"signal", Int, "signal number"}
 	attrWhat   = AttrSpec{"what", Text, "short name of the variant, see the line file"}
+	attrUUID   = AttrSpec{"uuid", Text, "of the device or MIG instance, as the driver names it"}
 	attrHost   = AttrSpec{"host", Text, "host name, when the text names it"}
 )
 
@@ -274,8 +277,12 @@ var Specs = [...]Spec{
 	{RankInfo, "maps a rank to host, device or pid", "", RoleContext, 0, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrPID, attrGPU, attrHost, {"world", Int, ""}, {"peers", Int, "other ranks of its group"}}},
 
 	// The machine beside the run.
-	{GPUUsage, "used and total memory of one device", "", RoleContext, 0, []AttrSpec{attrGPU, {"used", Size, ""}, {"total", Size, ""}, {"free", Size, ""}, {"util", Float, "per cent"}, {"name", Text, ""}, {"no_processes", Bool, "the table lists no process at all"}}},
-	{GPUProcess, "a process and the device memory it holds", "", RoleContext, 0, []AttrSpec{attrPID, attrGPU, {"used", Size, ""}, {"name", Text, ""}}},
+	{GPUUsage, "used and total memory of one device", "", RoleContext, 0, []AttrSpec{attrGPU, {"used", Size, ""}, {"total", Size, ""}, {"free", Size, ""}, {"util", Float, "per cent"}, {"name", Text, ""}, {"no_processes", Bool, "the table lists no process at all"}, attrUUID,
+		{"slice", Text, "the MIG instance that the figures are of"}, {"mig", Text, "MIG mode: Enabled, Disabled"}, {"persistence", Bool, ""}, {"temp", Float, "degrees Celsius"}, {"temp_memory", Float, "degrees Celsius"}, {"power", Float, "watts"}, {"power_cap", Float, "watts"},
+		{"ecc_volatile", Int, "errors that could not be corrected since the driver was loaded"}, {"ecc_aggregate", Int, "the same over the life of the board"}, {"links", Text, "how it reaches the other devices, as topo -m names it"}}},
+	{GPUProcess, "a process and the device memory it holds", "", RoleContext, 0, []AttrSpec{attrPID, attrGPU, {"used", Size, ""}, {"name", Text, ""}, attrUUID}},
+	{GPUHealth, "a counter of a device that is not zero, or a state that is not as it should be; the past of the device, or its present", "", RoleContext, 0, []AttrSpec{{"what", Text, "ecc-volatile-uncorrectable, ecc-aggregate-uncorrectable, remap-pending, remap-failure, retire-pending, throttle-hw-thermal, unreadable, reset-required, nvlink-inactive, ..."}, attrGPU, attrUUID, {"count", Int, "where it is a counter"}, {"value", Text, "as printed"}}},
+	{DeviceTest, "the result of one device test (dcgmi diag)", "", RoleContext, 0, []AttrSpec{{"name", Text, "of the test"}, {"result", Text, "pass, fail, warn, skip"}, attrGPU, {"detail", Text, "what the test says of it"}}},
 	{HostProcess, "a row of ps", "", RoleContext, 0, []AttrSpec{attrPID, {"ppid", Int, ""}, {"elapsed", Int, "seconds"}, {"state", Text, ""}, {"command", Text, ""}, {"rss", Size, ""}}},
 	{DiskUsage, "a row of df", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"size", Size, ""}, {"used", Size, ""}, {"avail", Size, ""}, {"percent", Int, ""}}},
 	{QuotaUsage, "a row of quota", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"used", Size, ""}, {"quota", Size, ""}, {"limit", Size, ""}, {"exceeded", Bool, ""}}},

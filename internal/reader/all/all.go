@@ -7,6 +7,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/history"
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
+	"github.com/inquest-dev/inquest/internal/reader/smi"
 )
 
 // Readers returns every reader, those that look for wordings with plan. The one
@@ -15,6 +16,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 	return []reader.Reader{
 		history.New(),
 		hosttext.New(plan),
+		smi.New(),
 		ranklog.New(plan),
 	}
 }

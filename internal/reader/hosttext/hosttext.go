@@ -1,26 +1,24 @@
 // Package hosttext reads the small texts that a machine prints about itself and
-// that people save beside a log: nvidia-smi and rocm-smi in their forms, df,
-// quota, ps, free, sacct, scontrol and job scripts. One file may hold several
-// of them, one after the other, each perhaps behind the command that made it.
+// that people save beside a log: df, quota, ps, free, sacct, scontrol and job
+// scripts. One file may hold several of them, one after the other, each perhaps
+// behind the command that made it.
 package hosttext
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 const (
-	maxLine  = 64 << 10 // bytes of a line that are looked at
-	maxQuote = 1024     // bytes of a line kept as a quote
-	headFull = 4000     // a head of this length means that more follows
+	maxQuote = 1024 // bytes of a line kept as a quote
+	headFull = 4000 // a head of this length means that more follows
 )
 
 var errLongLine = errors.New("over limit: line longer than 64 KiB")
@@ -37,8 +35,9 @@ func (hostText) Name() string { return "hosttext" }
 func (hostText) Tabular() {}
 
 // Sniff claims a text whose first line of substance is the header of a known
-// table and whose head holds little else. Job logs often begin with the output
-// of nvidia-smi: a long file named like a log is left to the log reader.
+// table and whose head holds little else, but for what other commands printed of
+// the machine. Job logs often begin with such a table: a long file named like a
+// log is left to the log reader.
 func (hostText) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	if len(head) == 0 || strings.IndexByte(string(head), 0) >= 0 {
 		return reader.No
@@ -68,7 +67,7 @@ func (hostText) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 			continue
 		}
 		all++
-		if p.feed(line{raw: s, text: clean(s), num: int64(i + 1)}) {
+		if p.feed(line{raw: s, text: textline.Clean(s), num: int64(i + 1)}) || textline.HostTool(p.command) {
 			taken++
 		}
 		if p.tables == 0 && all > 8 {
@@ -88,48 +87,14 @@ func (hostText) Read(ctx context.Context, in reader.Input, s reader.Sink) error 
 		return err
 	}
 	defer f.Close()
-	b := bufio.NewReaderSize(f, maxLine)
 	p := newParser(s, in.Artifact.Path)
-	var l line
-	for l.num = 1; ; l.num++ {
-		if l.num%256 == 1 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		part, err := b.ReadSlice('\n')
-		size := int64(len(part))
-		l.raw = strings.TrimRight(string(part), "\r\n")
-		if l.num == 1 {
-			trimmed := strings.TrimPrefix(l.raw, "\xef\xbb\xbf")
-			l.off += int64(len(l.raw) - len(trimmed))
-			size -= int64(len(l.raw) - len(trimmed))
-			l.raw = trimmed
-		}
-		for long := false; errors.Is(err, bufio.ErrBufferFull); {
-			if !long {
-				long = true
-				s.Damage(p.span(l), fmt.Errorf("reading host text: %w", errLongLine))
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			part, err = b.ReadSlice('\n')
-			size += int64(len(part))
-		}
-		l.text = clean(l.raw)
-		if l.raw != "" {
-			p.feed(l)
-		}
-		l.off += size
-		if err == io.EOF {
-			p.finish()
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	err = textline.Each(ctx, f, p.take, func(l textline.Line) {
+		s.Damage(p.span(lineOf(l)), fmt.Errorf("reading host text: %w", errLongLine))
+	})
+	if err == nil {
+		p.finish()
 	}
+	return err
 }
 
 // A line is one line: as it stands, without escapes, and where it stands.
@@ -137,6 +102,8 @@ type line struct {
 	raw, text string
 	num, off  int64
 }
+
+func lineOf(l textline.Line) line { return line{l.Raw, l.Text, l.Num, l.Off} }
 
 // A table reads the lines below its header. row reports whether the line was
 // part of it.
@@ -156,6 +123,13 @@ type parser struct {
 	command  string // of the command line before, "" if none
 }
 
+// take is feed for what comes from a file.
+func (p *parser) take(l textline.Line) {
+	if l.Raw != "" {
+		p.feed(lineOf(l))
+	}
+}
+
 func newParser(s reader.Sink, artifact string) *parser { return &parser{s: s, artifact: artifact} }
 
 // feed takes one line that is not empty and reports whether it knew what to do
@@ -168,16 +142,16 @@ func (p *parser) feed(l line) bool {
 	if _, script := p.cur.(*script); script {
 		return p.cur.row(p, l)
 	}
-	if cmd, ok := commandLine(text); ok {
+	if cmd, ok := textline.Command(text); ok {
 		p.close()
 		p.command = cmd
 		return true
 	}
-	if st, host, ok := dateLine(text); ok {
+	if m, _, ok := textline.Header(text); ok {
 		p.close()
-		p.stamp = st
-		if host != "" {
-			p.host = host
+		p.stamp = stamp(m)
+		if m.Host != "" {
+			p.host = m.Host
 		}
 		return true
 	}
@@ -192,8 +166,8 @@ func (p *parser) feed(l line) bool {
 	}
 	if text[0] == '#' {
 		p.close()
-		if st, ok := timeOfDay(text); ok {
-			p.stamp = st
+		if m, ok := textline.TimeOfDay(text); ok {
+			p.stamp = stamp(m)
 		}
 		return true
 	}
@@ -212,7 +186,7 @@ func (p *parser) finish() { p.close() }
 // header returns the table that l begins, nil if it begins none.
 func header(p *parser, l line) table {
 	text := strings.TrimSpace(l.text)
-	for _, f := range [...]func(*parser, string) table{smiHeader, smiQueryHeader, smiLogHeader, rocmHeader, dfHeader, quotaHeader, psHeader, freeHeader, sacctHeader, scontrolHeader, scriptHeader} {
+	for _, f := range [...]func(*parser, string) table{dfHeader, quotaHeader, psHeader, freeHeader, sacctHeader, scontrolHeader, scriptHeader} {
 		if t := f(p, text); t != nil {
 			if h, ok := t.(interface{ first(p *parser, l line) }); ok {
 				h.first(p, l)
@@ -221,25 +195,6 @@ func header(p *parser, l line) table {
 		}
 	}
 	return nil
-}
-
-// commandLine recognises a shell prompt or trace before a command: "$ df -h",
-// "+ nvidia-smi", "me@node:~$ free -g".
-func commandLine(text string) (cmd string, ok bool) {
-	for _, mark := range [...]string{"$ ", "+ ", "> "} {
-		if rest, found := strings.CutPrefix(text, mark); found {
-			return rest, true
-		}
-	}
-	if i := strings.IndexByte(text, '@'); i > 0 && i < 40 {
-		if j := strings.Index(text, "$ "); j > i && j < 120 && !strings.Contains(text[:i], " ") {
-			return text[j+2:], true
-		}
-		if j := strings.Index(text, "# "); j > i && j < 120 && !strings.Contains(text[:j], " ") {
-			return text[j+2:], true
-		}
-	}
-	return "", false
 }
 
 func (p *parser) who() evidence.Who {
@@ -259,34 +214,6 @@ func (p *parser) event(kind evidence.Kind, l line, w evidence.Who, attrs evidenc
 
 func (p *parser) fact(name string, v evidence.Value, l line) {
 	p.s.Fact(evidence.Fact{Name: name, Value: v, Who: p.who(), Span: p.span(l)})
-}
-
-// clean returns s without escape sequences and control bytes.
-func clean(s string) string {
-	plain := true
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 && s[i] != '\t' || s[i] == 0x7f {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == 0x1b:
-			i++
-			if i < len(s) && s[i] == '[' {
-				for i++; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
-				}
-			}
-		case c == '\t' || c >= 0x20 && c != 0x7f:
-			b.WriteByte(c)
-		}
-	}
-	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }
 
 // discard is the sink of Sniff.
