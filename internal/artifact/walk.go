@@ -421,6 +421,7 @@ type item struct {
 	mod    time.Time
 	stored int64 // bytes as stored, -1 if unknown
 	named  bool
-	depth  int // how many archives it lies in
+	host   string // that what it lies in names, "" if none
+	depth  int    // how many archives it lies in
 	budget *budget
 }

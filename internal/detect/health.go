@@ -43,13 +43,21 @@ func deviceHealth(in Input, f evidence.Known) {
 // uncorrectable sets how many errors were counted on the fault's device.
 func uncorrectable(in Input, f evidence.Known) {
 	const name = "gpu.ecc_uncorrectable"
-	var spans []evidence.Span
+	var proof, spans []evidence.Span
+	in.each(evidence.GPUHealth, func(e *evidence.Event) {
+		if e.Attrs.Str("what") == "ecc-volatile-uncorrectable" && own(in.Lead, e) == yes {
+			proof = append(proof, e.Span)
+		}
+	})
 	clean := true
 	in.each(evidence.GPUUsage, func(e *evidence.Event) {
 		n, stated := e.Attrs["ecc_volatile"]
+		stated = stated && e.Attrs.Str("slice") == ""
 		switch own(in.Lead, e) {
 		case yes:
-			if stated {
+			if stated && n.I > 0 && len(proof) > 0 {
+				f.Set(name, n, clip(proof)...)
+			} else if stated {
 				f.Set(name, n, e.Span) // the newest reading counts
 			}
 		case unknown:

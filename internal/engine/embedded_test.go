@@ -44,3 +44,42 @@ $ echo done
 		t.Errorf("device rows at lines %d and %d, want 13 and 19", found[evidence.GPUUsage], found[evidence.GPUProcess])
 	}
 }
+
+// TestTablesOfSeveralTools: one file holds the output of two readers' tools, in
+// either order.
+func TestTablesOfSeveralTools(t *testing.T) {
+	const smi = "$ nvidia-smi --query-gpu=index,memory.used --format=csv\nindex, memory.used [MiB]\n0, 5 MiB\n1, 6 MiB\n"
+	const ps = "$ ps -o pid,ppid,cmd\n    PID    PPID CMD\n  41877       1 python\n  41878       1 python\n"
+	for name, text := range map[string]string{"smi first": smi + ps, "ps first": ps + smi} {
+		r, err := engine.Read(context.Background(), options(t, job(t, map[string]string{"gpus.txt": text})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[evidence.Kind]int{}
+		for _, e := range r.Sources[0].Events {
+			found[e.Kind]++
+		}
+		if found[evidence.GPUUsage] != 2 || found[evidence.HostProcess] != 2 || !evidence.Beside(r.Sources[0].Artifact.Kind) {
+			t.Errorf("%s: %v, read as %s", name, found, r.Sources[0].Artifact.Kind)
+		}
+		r.Close()
+	}
+}
+
+// TestBugReport: the sections of an NVIDIA bug report are read each by its reader,
+// and what nvidia-smi says of a device meets the Xid of the same bus id.
+func TestBugReport(t *testing.T) {
+	const rule = "\n____________________________________________\n\n"
+	text := rule + "Start of NVIDIA bug report log file.\n\nuname: Linux node-17 5.15.0\n" +
+		rule + "/usr/bin/nvidia-smi --query\n\n==============NVSMI LOG==============\n\nAttached GPUs : 2\n" +
+		"GPU 00000000:1B:00.0\n    ECC Errors\n        Volatile\n            DRAM Uncorrectable : 3\n" +
+		"GPU 00000000:43:00.0\n    ECC Errors\n        Volatile\n            DRAM Uncorrectable : 0\n" +
+		rule + "dmesg:\n\n[   10.500000] NVRM: Xid (PCI:0000:1b:00): 48, pid=4711, name=python3, An uncorrectable double bit error\n"
+	inc := diagnose(t, job(t, map[string]string{"nvidia-bug-report.log": text, "train.log": "step 1 loss 2.5\nstep 2 loss 2.4\n"}))
+	if f, ok := inc.Facts["gpu.ecc_uncorrectable"]; !ok || f.Value != int64(3) {
+		t.Errorf("uncorrectable errors of the device: %+v", f)
+	}
+	if inc.FirstFault == nil || inc.FirstFault.Host == nil || *inc.FirstFault.Host != "node-17" {
+		t.Errorf("first fault %+v", inc.FirstFault)
+	}
+}
