@@ -14,16 +14,17 @@ import (
 // Bounds of the tables that are looked for inside a job log: people print
 // nvidia-smi, df or ps into it, or paste a whole terminal.
 const (
-	embeddedMost  = 8        // tables per artifact
-	embeddedLines = 400      // lines read from each
+	embeddedMost  = 8    // tables per artifact
+	embeddedLines = 200  // lines read from each
+	embeddedLog   = 2000 // lines read of a nvidia-smi -q, which are 180 a device
+	embeddedBytes = 256 << 10
 	embeddedReach = 32 << 20 // how far into a log that cannot be sought in
 )
 
 // embedded reads the tables that a log announces (events of kind embedded_table)
-// with the readers of such tables, and returns their events in the log's own
+// with the readers of such tables, and returns what they found in the log's own
 // lines, offsets and launches.
-func embedded(ctx context.Context, f *artifact.File, tables []reader.Tabular, events []evidence.Event) []evidence.Event {
-	var out []evidence.Event
+func embedded(ctx context.Context, f *artifact.File, tables []reader.Tabular, events []evidence.Event) (out []evidence.Event, facts []evidence.Fact) {
 	n, end := 0, int64(-1)
 	for i := range events {
 		e := &events[i]
@@ -33,9 +34,13 @@ func embedded(ctx context.Context, f *artifact.File, tables []reader.Tabular, ev
 		if n++; n > embeddedMost {
 			break
 		}
-		end = e.Span.Line + embeddedLines
+		lines := embeddedLines
+		if e.Attrs.Str("what") == "nvidia-smi-log" {
+			lines = embeddedLog
+		}
+		end = e.Span.Line + int64(lines)
 		start := e.Span.Offset - int64(max(e.Span.Column-1, 0))
-		text := linesAt(f, start, embeddedLines)
+		text := linesAt(f, start, lines)
 		if len(text) == 0 {
 			continue
 		}
@@ -57,9 +62,16 @@ func embedded(ctx context.Context, f *artifact.File, tables []reader.Tabular, ev
 			}
 			out = append(out, x)
 		}
+		for _, x := range c.Facts {
+			last = max(last, x.Span.Line)
+			x.Span.Line += e.Span.Line - 1
+			x.Span.Offset += start
+			x.Who.Launch = e.Who.Launch
+			facts = append(facts, x)
+		}
 		end = e.Span.Line + last
 	}
-	return out
+	return out, facts
 }
 
 // beside reads a file of tables with the readers of the other tables: people save
@@ -92,7 +104,7 @@ func linesAt(f *artifact.File, offset int64, n int) []byte {
 			return nil
 		}
 		defer closer.Close()
-		r = io.NewSectionReader(at, offset, 64<<10)
+		r = io.NewSectionReader(at, offset, embeddedBytes)
 	case offset > embeddedReach:
 		return nil
 	default:
@@ -104,7 +116,7 @@ func linesAt(f *artifact.File, offset int64, n int) []byte {
 		if _, err := io.CopyN(io.Discard, rc, offset); err != nil {
 			return nil
 		}
-		r = io.LimitReader(rc, 64<<10)
+		r = io.LimitReader(rc, embeddedBytes)
 	}
 	var out []byte
 	b := bufio.NewReader(r)

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/inquest-dev/inquest/internal/engine"
@@ -42,6 +44,39 @@ $ echo done
 	}
 	if found[evidence.GPUUsage] != 13 || found[evidence.GPUProcess] != 19 {
 		t.Errorf("device rows at lines %d and %d, want 13 and 19", found[evidence.GPUUsage], found[evidence.GPUProcess])
+	}
+}
+
+// TestEmbeddedLog: what stands in a job log is read to its end, versions too.
+func TestEmbeddedLog(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("step 1 loss 2.5\n+ nvidia-smi -q\n==============NVSMI LOG==============\n\nDriver Version : 570.86.15\nAttached GPUs : 8\n")
+	for i := range 8 {
+		fmt.Fprintf(&b, "GPU 00000000:%02X:00.0\n    FB Memory Usage\n        Used : %d MiB\n", i+1, i)
+		for j := range 180 {
+			fmt.Fprintf(&b, "    Field %d : 0\n", j)
+		}
+	}
+	b.WriteString("step 2 loss 2.4\n")
+	r, err := engine.Read(context.Background(), options(t, job(t, map[string]string{"train.log": b.String()})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	devices := 0
+	for _, e := range r.Sources[0].Events {
+		if e.Kind == evidence.GPUUsage {
+			devices++
+		}
+	}
+	driver := ""
+	for _, f := range r.Sources[0].Facts {
+		if f.Name == "setting.driver_version" {
+			driver = f.Value.S
+		}
+	}
+	if devices != 8 || driver != "570.86.15" {
+		t.Errorf("%d devices, driver %q", devices, driver)
 	}
 }
 

@@ -174,7 +174,8 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 		}
 	}
 	if _, own := r.(reader.Tabular); !own {
-		res.source.Events = append(res.source.Events, embedded(ctx, f, tables, res.source.Events)...)
+		events, facts := embedded(ctx, f, tables, res.source.Events)
+		res.source.Events, res.source.Facts = append(res.source.Events, events...), append(res.source.Facts, facts...)
 	}
 	// A reader holds back what may go on (a traceback, a wrapped line).
 	sort.SliceStable(res.source.Events, func(i, j int) bool { return res.source.Events[i].Span.Offset < res.source.Events[j].Span.Offset })
