@@ -54,6 +54,7 @@ var detectors = []struct {
 	{"non-finite values", nonfinite},
 	{"host memory", hostMemory},
 	{"collectives", collectives},
+	{"late rank", lateRank},
 	{"device faults", deviceFaults},
 	{"storage", storage},
 	{"exits", exits},

@@ -144,6 +144,7 @@ const (
 	GPUProcess       Kind = "gpu_process"
 	GPUHealth        Kind = "gpu_health"
 	DeviceTest       Kind = "device_test"
+	ProcessStack     Kind = "process_stack"
 	HostProcess      Kind = "host_process"
 	DiskUsage        Kind = "disk_usage"
 	QuotaUsage       Kind = "quota_usage"
@@ -283,6 +284,7 @@ var Specs = [...]Spec{
 	{GPUProcess, "a process and the device memory it holds", "", RoleContext, 0, []AttrSpec{attrPID, attrGPU, {"used", Size, ""}, {"name", Text, ""}, attrUUID}},
 	{GPUHealth, "a counter of a device that is not zero, or a state that is not as it should be; the past of the device, or its present", "", RoleContext, 0, []AttrSpec{{"what", Text, "ecc-volatile-uncorrectable, ecc-aggregate-uncorrectable, remap-pending, remap-failure, retire-pending, throttle-hw-thermal, unreadable, reset-required, nvlink-inactive, ..."}, attrGPU, attrUUID, {"count", Int, "where it is a counter"}, {"value", Text, "as printed"}}},
 	{DeviceTest, "the result of one device test (dcgmi diag)", "", RoleContext, 0, []AttrSpec{{"name", Text, "of the test"}, {"result", Text, "pass, fail, warn, skip"}, attrGPU, {"detail", Text, "what the test says of it"}}},
+	{ProcessStack, "where a thread of a process stood at a moment (py-spy dump, faulthandler); its Stack holds the innermost frames", "", RoleContext, 0, []AttrSpec{{"what", Text, "py-spy, faulthandler"}, {"thread", Text, "its name"}, {"state", Text, "active, idle, current, as printed"}, {"main", Bool, "the thread that began the process"}, {"top", Text, "innermost function"}}},
 	{HostProcess, "a row of ps", "", RoleContext, 0, []AttrSpec{attrPID, {"ppid", Int, ""}, {"elapsed", Int, "seconds"}, {"state", Text, ""}, {"command", Text, ""}, {"rss", Size, ""}}},
 	{DiskUsage, "a row of df", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"size", Size, ""}, {"used", Size, ""}, {"avail", Size, ""}, {"percent", Int, ""}}},
 	{QuotaUsage, "a row of quota", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"used", Size, ""}, {"quota", Size, ""}, {"limit", Size, ""}, {"exceeded", Bool, ""}}},

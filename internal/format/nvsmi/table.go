@@ -144,7 +144,7 @@ func (t *table) first(l textline.Line, cell []string) bool {
 	case "On", "Off":
 		d.Persistence = last
 		name = name[:len(name)-1]
-	case "N/A", "ERR!":
+	case "N/A", "ERR!", "WDDM", "TCC", "MCDM": // Windows has the driver model there
 		name = name[:len(name)-1]
 	}
 	d.Name = strings.Join(name, " ")

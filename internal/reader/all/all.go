@@ -8,6 +8,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
+	"github.com/inquest-dev/inquest/internal/reader/stacks"
 )
 
 // Readers returns every reader, those that look for wordings with plan. The one
@@ -17,6 +18,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
+		stacks.New(),
 		ranklog.New(plan),
 	}
 }
