@@ -35,11 +35,10 @@ func JSON(r io.Reader, at func(offset int64) textline.Line, out Out) error {
 
 // A document is being decoded token by token.
 type document struct {
-	dec   *json.Decoder
-	at    func(int64) textline.Line
-	out   Out
-	tree  *tree
-	depth int
+	dec  *json.Decoder
+	at   func(int64) textline.Line
+	out  Out
+	tree *tree
 }
 
 // value reads one value below path; the error at the very end is io.EOF.
