@@ -23,7 +23,7 @@ func deviceHealth(in Input, f evidence.Known) {
 	uncorrectable(in, f)
 	in.each(evidence.GPUHealth, func(e *evidence.Event) {
 		switch e.Attrs.Str("what") {
-		case "remap-pending", "remap-failure", "retire-pending", "reset-required":
+		case "remap-pending", "remap-failure", "retire-pending", "reset-required", "repair-pending", "unrepairable-memory", "recovery-action":
 			if own(in.Lead, e) == yes {
 				f.Set("gpu.repair_pending", evidence.BoolOf(true), e.Span)
 			}

@@ -247,7 +247,7 @@ func csvTable(text string, out Out) Table {
 			}
 		}
 	}
-	if !gpu || known == 0 || names[0] != "device" && names[0] != "gpu" && names[0] != "timestamp" {
+	if !gpu || known == 0 || known == 1 && names[0] == "timestamp" || names[0] != "device" && names[0] != "gpu" && names[0] != "timestamp" {
 		return nil
 	}
 	return &csvRows{out: out, names: names, first: true}

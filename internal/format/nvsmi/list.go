@@ -227,7 +227,11 @@ func message(l textline.Line, text string, out Out) bool {
 			continue
 		}
 		switch m.what {
-		case "no-devices", "nvml-init", "no-device-handle":
+		case "no-devices":
+			if strings.TrimSuffix(text, ".") != m.text {
+				continue
+			}
+		case "nvml-init", "no-device-handle":
 			if i != 0 {
 				continue
 			}

@@ -144,6 +144,10 @@ func (t *tree) field(path []string, v string, l textline.Line) {
 		d.yes("reset-required", v, l)
 	case "drain_and_reset_recommended":
 		d.yes("drain-recommended", v, l)
+	case "channel_repair_pending", "tpc_repair_pending":
+		d.yes("repair-pending", v, l)
+	case "unrepairable_memory":
+		d.yes("unrepairable-memory", v, l)
 	case "sram_threshold_exceeded":
 		d.yes("sram-threshold-exceeded", v, l)
 	}

@@ -78,7 +78,11 @@ func (t *xmlLog) Line(l textline.Line) Class {
 				return class
 			}
 			rest = after
-			if c := t.tag(tag, l); c != Note {
+			switch c := t.tag(tag, l); c {
+			case Note:
+			case Foreign:
+				return Foreign
+			default:
 				class = c
 			}
 		}
@@ -103,6 +107,9 @@ func (t *xmlLog) tag(tag string, l textline.Line) Class {
 	case name == "nvidia_smi_log":
 		t.seen = true
 		return Header
+	case !t.seen: // another document
+		t.done = true
+		return Foreign
 	case strings.HasSuffix(tag, "/"):
 		return Field // empty
 	case len(t.path) >= maxDepth:

@@ -8,9 +8,10 @@ import (
 )
 
 // An env is the output of python -m torch.utils.collect_env (PyTorch 1.0 to 2.9),
-// and of what was made after it (vLLM, whose copy has titles between lines of "=" and
-// the topology of the devices at its end): a name and a value a line, lists of
-// packages, and the text of lscpu.
+// and of what was made after it (vLLM, whose copy has titles between lines of "=",
+// and behind the topology of the devices the environment's variables): a name and a
+// value a line, the text of lscpu, lists of packages. Of names only the known ones
+// are taken, so that a job log which begins so is not.
 //
 //	Collecting environment information...
 //	PyTorch version: 2.6.0+cu124
@@ -20,13 +21,28 @@ import (
 //	[pip3] nvidia-nccl-cu12==2.21.5
 type env struct {
 	p     *parser
-	list  string // the name whose values follow, one a line
+	part  envPart
 	lines int
 }
 
+type envPart uint8
+
+const (
+	envHead envPart = iota
+	envCPU          // lscpu, whose names are not listed here
+	envPackages
+	envVariables
+)
+
+// maxCPU bounds the lines of lscpu.
+const maxCPU = 120
+
 func environment(p *parser, text string) table {
-	if strings.HasPrefix(text, "Collecting environment information...") || strings.HasPrefix(text, "PyTorch version: ") {
+	switch {
+	case strings.HasPrefix(text, "Collecting environment information..."), strings.HasPrefix(text, "PyTorch version: "):
 		return &env{p: p}
+	case text == "Environment Variables":
+		return &env{p: p, part: envVariables}
 	}
 	return nil
 }
@@ -56,6 +72,13 @@ var packages = map[string]string{
 	"transformer_engine": "setting.pip_transformer_engine", "nvidia-nccl-cu11": "setting.nccl_version", "nvidia-nccl-cu12": "setting.nccl_version", "nvidia-nccl-cu13": "setting.nccl_version", "numpy": "setting.pip_numpy",
 }
 
+// labels are the other names of collect_env, and the titles of vLLM's copy.
+var labels = [...]string{
+	"Is debug build", "GCC version", "Clang version", "CMake version", "GPU models and configuration", "Is XNNPACK available", "Is XPU available", "XPU used to build PyTorch", "Caching allocator config", "CPU", "Versions of relevant libraries",
+	"ROCM Version", "Neuron SDK Version", "vLLM Build Flags", "CUDA Archs", "GPU Topology", "Intel GPU driver version", "Intel GPU models", "Level zero version",
+	"System Info", "PyTorch Info", "Python Environment", "CUDA / GPU Info", "CPU Info", "vLLM Info", "Environment Variables",
+}
+
 func (t *env) line(l textline.Line) string {
 	text := strings.TrimSpace(l.Text)
 	if text == "" {
@@ -70,57 +93,84 @@ func (t *env) line(l textline.Line) string {
 		return "header"
 	case strings.Trim(text, "=") == "":
 		return "rule"
-	}
-	if name, rest, ok := strings.Cut(text, "] "); ok && (name == "[pip3" || name == "[pip" || name == "[conda") {
+	case strings.HasPrefix(text, "[pip3] "), strings.HasPrefix(text, "[pip] "), strings.HasPrefix(text, "[conda] "):
+		_, rest, _ := strings.Cut(text, "] ")
 		return t.pack(rest, l)
-	}
-	if t.gpu(text, l) {
+	case t.gpu(text, l):
 		return "row"
+	case t.part == envVariables:
+		return t.variable(text, l)
+	case strings.HasPrefix(text, "/") && t.part == envHead:
+		return "note" // the files of cuDNN
 	}
-	if strings.HasPrefix(text, "GPU0") || text == "Legend:" {
-		return "foreign" // the topology is a table of its own
+	if class := t.field(text, l); class != "foreign" {
+		return class
 	}
-	name, value, ok := strings.Cut(text, ":")
-	if !ok {
-		// Titles of vLLM's copy stand between rules; a list's values may be paths.
-		if t.list != "" && strings.HasPrefix(text, "/") || strings.HasPrefix(l.Text, "  ") {
-			return "note"
+	if t.part == envCPU && t.lines < maxCPU && (strings.Contains(text, ":") || strings.HasPrefix(l.Text, "  ")) {
+		return "field"
+	}
+	return "foreign"
+}
+
+// field takes a name of collect_env with its value, or a title.
+func (t *env) field(text string, l textline.Line) string {
+	name, value, stated := strings.Cut(text, ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	for _, f := range facts {
+		if !stated || name != f.label {
+			continue
 		}
-		return t.other(text)
+		if value != "" && value != "N/A" && value != "Could not collect" && !strings.HasPrefix(value, "Probably one of") {
+			t.p.fact(f.fact, value, l)
+		}
+		return "field"
 	}
-	if len(name) > 80 || strings.Contains(name, " - ") {
+	for _, known := range labels {
+		if name != known && !strings.HasPrefix(name, known+" (") {
+			continue
+		}
+		switch known {
+		case "CPU", "CPU Info":
+			t.part, t.lines = envCPU, 0
+		case "Versions of relevant libraries":
+			t.part = envPackages
+		case "Environment Variables":
+			t.part = envVariables
+		}
+		t.gpu(value, l)
+		if value == "" {
+			return "header"
+		}
+		return "field"
+	}
+	return "foreign"
+}
+
+// variables are those whose value a verdict may hang on, by how they begin.
+var variables = [...]string{"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NCCL_", "TORCH_NCCL_", "PYTORCH_"}
+
+func (t *env) variable(text string, l textline.Line) string {
+	if text == "Environment Variables" {
+		return "header"
+	}
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name != strings.ToUpper(name) || strings.ContainsAny(name, " \t") {
 		return "foreign"
 	}
-	value = strings.TrimSpace(value)
-	if strings.HasPrefix(value, "GPU ") && t.gpu(value, l) {
-		return "row"
-	}
-	t.list = name
-	for _, f := range facts {
-		if strings.HasPrefix(name, f.label) && value != "" && value != "N/A" && value != "Could not collect" && !strings.HasPrefix(value, "Probably one of") {
-			t.p.fact(f.fact, value, l)
+	for _, v := range variables {
+		if strings.HasPrefix(name, v) && len(name) < 64 {
+			t.p.fact("setting."+strings.ToLower(name), value, l)
 			break
 		}
 	}
 	return "field"
 }
 
-// other takes a line without a colon: a title, or a variable of vLLM's copy.
-func (t *env) other(text string) string {
-	if name, _, ok := strings.Cut(text, "="); ok && name == strings.ToUpper(name) && !strings.Contains(name, " ") {
-		return "field"
-	}
-	if len(text) < 60 && strings.Contains(text, "Info") || strings.HasPrefix(text, "Versions of relevant libraries") || text == "CUDA / GPU Info" {
-		return "header"
-	}
-	return "foreign"
-}
-
 // gpu reads "GPU 0: NVIDIA H100 80GB HBM3", and a MIG instance below it.
 func (t *env) gpu(text string, l textline.Line) bool {
 	rest, ok := strings.CutPrefix(text, "GPU ")
 	if !ok {
-		return strings.HasPrefix(text, "MIG ") && strings.Contains(text, "Device")
+		return strings.HasPrefix(text, "MIG ") && strings.Contains(text, "Device ")
 	}
 	index, name, ok := strings.Cut(rest, ": ")
 	n := 0

@@ -23,6 +23,44 @@ func TestReader(t *testing.T) {
 	}})
 }
 
+// TestSniff: what is claimed, and what is left to the readers of logs and series.
+func TestSniff(t *testing.T) {
+	smi, err := os.ReadFile("testdata/smi_550.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := strings.Repeat("step 1 loss 2\n", 200)
+	for _, c := range []struct {
+		name, head string
+		want       reader.Confidence
+	}{
+		{"smi.txt", string(smi), reader.Sure},
+		{"smi.log", string(smi), reader.Sure},
+		{"smi.txt", string(smi) + "$ ps -o pid,cmd\n" + strings.Repeat("  41877 python\n", 30), reader.Sure},
+		{"job.out", string(smi) + steps, reader.No},
+		{"job.out", string(smi) + steps[:140], reader.No},
+		{"job.log", "+ nvidia-smi\nEpoch 1\nloss 2\n", reader.No},
+		{"job.log", "$ nvidia-smi -L\n" + steps, reader.No},
+		{"job.log", "PyTorch version: 2.6.0\nepoch: 1\nloss: 2\nlr: 0.1\n", reader.No},
+		{"job.log", "GPU: 0\n    lr: 0.1\nepoch: 1\nloss: 2\n", reader.No},
+		{"job.log", "No devices were found in the list\n", reader.No},
+		{"smi.txt", "No devices were found\n", reader.Sure},
+		{"metrics.csv", "step,loss\n1,2\n", reader.No},
+		{"system.csv", "timestamp,gpu,power,loss\n1,0,3,2\n", reader.No},
+		{"a.csv", "name, index\nx, 1\n", reader.No},
+		{"notes.txt", "# notes\n\n$ ls\nfile\n", reader.No},
+		{"config.json", `{"gpu": 4, "power": "on"}`, reader.No},
+		{"metrics.jsonl", `{"step": 1, "loss": 2}` + "\n", reader.No},
+		{"pom.xml", `<?xml version="1.0"?>` + "\n<project>\n<a>1</a>\n</project>\n", reader.No},
+		{"df.txt", "Filesystem      Size  Used Avail Use% Mounted on\nshm              64M   64M     0 100% /dev/shm\n", reader.No},
+		{"empty", "", reader.No},
+	} {
+		if got := New().Sniff(evidence.Artifact{Path: c.name}, []byte(c.head[:min(len(c.head), 4096)])); got != c.want {
+			t.Errorf("%s %.50q: got %d, want %d", c.name, c.head, got, c.want)
+		}
+	}
+}
+
 // TestLinesKnown: of the artifacts here no line is passed over without a class.
 func TestLinesKnown(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.*")
