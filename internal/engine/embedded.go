@@ -21,6 +21,10 @@ const (
 	embeddedReach = 32 << 20 // how far into a log that cannot be sought in
 )
 
+// besideMost bounds the files of tables that are read again for those of other
+// tools: what people save of a terminal is small, samples of one tool are not.
+const besideMost = 16 << 20
+
 // embedded reads the tables that a log announces (events of kind embedded_table)
 // with the readers of such tables, and returns what they found in the log's own
 // lines, offsets and launches.

@@ -163,7 +163,7 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 		return sum, nil
 	}}
 	err := r.Read(ctx, in, sink)
-	if _, own := r.(reader.Tabular); own && err == nil {
+	if _, own := r.(reader.Tabular); own && err == nil && sum != nil && sum.n <= besideMost {
 		err = beside(ctx, f, r, tables, lines, sink)
 	}
 	res.source.Events, res.source.Series, res.source.Facts = sink.Events, sink.Metrics, sink.Facts
