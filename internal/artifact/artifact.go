@@ -80,7 +80,6 @@ type File struct {
 
 	named      bool   // by the user, one by one
 	place      string // slash path for attribution; an archive is a folder
-	host       string // that what it lies in names, "" if none
 	confidence int
 }
 
@@ -178,9 +177,6 @@ func (w *walker) result(f *found) *Result {
 	sort.Slice(r.Files, func(i, j int) bool { return r.Files[i].Path < r.Files[j].Path })
 	for i := range r.Files {
 		r.Files[i].Owner = ownerOf(r.Files[i].place)
-		if o := &r.Files[i].Owner; r.Files[i].host != "" {
-			o.Host, o.Basis = r.Files[i].host, "content"
-		}
 	}
 	if !w.o.All {
 		dropData(r, f)

@@ -28,7 +28,7 @@ import (
 //
 // Its useful sections are members of their own, in their own reader's hands: those
 // that a reader is sure of, and the kernel's messages. The others, from the list
-// of USB devices to that of fonts, are counted.
+// of USB devices to that of fonts, are counted. The preamble names the host.
 
 const reportRule = "____________________________________________"
 
@@ -66,7 +66,7 @@ func (l *looker) bugReport(ctx context.Context, it item, c content) {
 	defer rc.Close()
 	b := bufio.NewReaderSize(&budgetReader{ctxReader{ctx, rc}, in.budget}, 64<<10)
 	seen := make(names)
-	off := int64(0)
+	off, named := int64(0), false
 	for n := 0; ; n++ {
 		s := &reportSection{b: b, off: off}
 		err := s.title()
@@ -74,8 +74,8 @@ func (l *looker) bugReport(ctx context.Context, it item, c content) {
 			err = in.budget.member()
 		}
 		if err == nil {
-			if in.host == "" {
-				in.host = s.host
+			if s.host != "" && !named {
+				in.place, named = in.place+"/host="+s.host, true
 			}
 			err = l.section(ctx, in, c, s, seen)
 		}

@@ -144,7 +144,7 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 		l.pass(reason(it.place, text), it.stored)
 		return
 	}
-	file := File{Artifact: it.artifact(c.size), Open: c.open, At: c.at, ModTime: it.mod, named: it.named, place: it.place, host: it.host, confidence: confidence}
+	file := File{Artifact: it.artifact(c.size), Open: c.open, At: c.at, ModTime: it.mod, named: it.named, place: it.place, confidence: confidence}
 	file.Kind, file.Fate, file.Note = kind, fate, note
 	if !l.o.All && l.dataSet(&file) {
 		return

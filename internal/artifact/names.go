@@ -43,6 +43,8 @@ func (n *naming) may(lower string) bool {
 // namings is tried from top to bottom on each part of a path, the file's name
 // first and then its folders, the innermost first.
 var namings = []naming{
+	// Said outright: host=node-17/
+	folders("host=", `^host=(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)$`),
 	// NeMo: nemo_log_globalrank-3_localrank-3.txt
 	both("rank", `(?i)global_?rank[-_]?(?P<rank>\d+)`),
 	// mmengine: 20260102_030405_node3_device3_rank3.log

@@ -421,7 +421,6 @@ type item struct {
 	mod    time.Time
 	stored int64 // bytes as stored, -1 if unknown
 	named  bool
-	host   string // that what it lies in names, "" if none
-	depth  int    // how many archives it lies in
+	depth  int // how many archives it lies in
 	budget *budget
 }
