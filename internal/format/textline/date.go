@@ -30,6 +30,9 @@ func Date(text string) (Moment, bool) {
 		return Moment{}, false
 	}
 	for _, layout := range layouts {
+		if digit(layout[0]) != digit(text[0]) || digit(text[0]) && layout[4] != text[4] {
+			continue // cannot fit
+		}
 		t, err := time.Parse(layout, text)
 		if err != nil {
 			continue
@@ -50,6 +53,8 @@ func Date(text string) (Moment, bool) {
 	}
 	return Moment{}, false
 }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // Header recognises a line that only holds a date, and the header of watch:
 // "Every 1.0s: nvidia-smi      node7: Fri Jan  2 03:04:05 2026", whose command it

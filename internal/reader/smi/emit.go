@@ -1,7 +1,9 @@
 package smi
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/amdsmi"
@@ -99,9 +101,30 @@ func (n *nvidia) Device(d nvsmi.Device) {
 	st := p.taken(d.Taken)
 	w := who(d.Index, d.BusID, evidence.None)
 	p.event(evidence.GPUUsage, d.At, w, st, evidence.Attrs(a))
+	if d.Taken != "" && !p.changed(d) {
+		return
+	}
 	for _, s := range d.States {
 		p.state(d.Index, d.BusID, d.UUID, s.What, s.Count, s.Text, s.At, st)
 	}
+}
+
+// changed reports whether the states of a device are others than in its sample
+// before: a loop repeats them every second.
+func (p *parser) changed(d nvsmi.Device) bool {
+	key := fmt.Sprint(d.Index, d.BusID, d.UUID)
+	var now strings.Builder
+	for _, s := range d.States {
+		fmt.Fprintf(&now, "%s %d\n", s.What, s.Count)
+	}
+	before, known := p.states[key]
+	if p.states == nil {
+		p.states = map[string]string{}
+	}
+	if known || len(p.states) < maxDevices {
+		p.states[key] = now.String()
+	}
+	return before != now.String()
 }
 
 // state files a counter or condition of a device.

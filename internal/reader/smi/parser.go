@@ -27,8 +27,9 @@ type parser struct {
 	whole    bool // the table is of a sort that nobody prints into a log that goes on
 	stamp    evidence.Stamp
 	host     string
-	command  string         // of the command line before, "" if none
-	index    map[string]int // of devices that a table named by UUID and index
+	command  string            // of the command line before, "" if none
+	index    map[string]int    // of devices that a table named by UUID and index
+	states   map[string]string // of devices in their last sample
 }
 
 const maxDevices = 4096
