@@ -23,7 +23,7 @@ func deviceHealth(in Input, f evidence.Known) {
 	uncorrectable(in, f)
 	in.each(evidence.GPUHealth, func(e *evidence.Event) {
 		switch e.Attrs.Str("what") {
-		case "remap-pending", "remap-failure", "retire-pending", "reset-required", "repair-pending", "unrepairable-memory", "recovery-action":
+		case "remap-pending", "remap-failure", "retire-pending", "reset-required", "repair-pending", "unrepairable-memory", "recovery-action", "pci-unreachable":
 			if own(in.Lead, e) == yes {
 				f.Set("gpu.repair_pending", evidence.BoolOf(true), e.Span)
 			}
@@ -52,7 +52,9 @@ func uncorrectable(in Input, f evidence.Known) {
 	clean := true
 	in.each(evidence.GPUUsage, func(e *evidence.Event) {
 		n, stated := e.Attrs["ecc_volatile"]
-		stated = stated && e.Attrs.Str("slice") == ""
+		if used := e.Attrs["used"]; !stated && !used.Valid() || e.Attrs.Str("slice") != "" {
+			return // a list of names, or a MIG instance
+		}
 		switch own(in.Lead, e) {
 		case yes:
 			if stated && n.I > 0 && len(proof) > 0 {

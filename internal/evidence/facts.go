@@ -79,7 +79,7 @@ var FactSpecs = [...]FactSpec{
 	{"gpu.free_at_fault", Size, "device memory free at the fault by a sample beside the run", "nvidia-smi --query-gpu=timestamp,memory.free --format=csv -l 1 beside a rerun", "one short run", "reads"},
 
 	{"gpu.ecc_uncorrectable", Int, "memory errors that could not be corrected on the fault's device since its driver was loaded", "nvidia-smi --query-gpu=index,pci.bus_id,ecc.errors.uncorrected.volatile.total --format=csv on {fault.host}", "seconds", "reads"},
-	{"gpu.repair_pending", Bool, "the fault's device waits for a reset, a row remapping or the retirement of pages, or one of them failed", "nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT on {fault.host}", "seconds", "reads"},
+	{"gpu.repair_pending", Bool, "the fault's device waits for a reset, a row remapping or the retirement of pages, one of them failed, or it does not answer on its bus", "nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT on {fault.host}", "seconds", "reads"},
 	{"gpu.throttled", Text, "why the clocks of the fault's device were held down: hw-thermal, power-brake, hw", "nvidia-smi -q -d PERFORMANCE,TEMPERATURE on {fault.host}", "seconds", "reads"},
 	{"gpu.test_failed", Text, "a device test that failed on the fault's host", "dcgmi diag -r 2 on {fault.host}, with the job stopped", "minutes", "reads"},
 

@@ -1,7 +1,7 @@
 // Package nvsmi decodes what NVIDIA's command-line tools print: nvidia-smi as a
 // table, -q as text and as XML, --query-gpu and --query-compute-apps as CSV,
-// dmon, pmon, topo -m, -L, nvlink, its one-line errors, and the result table of
-// dcgmi diag. It knows lines and types, and nothing of jobs.
+// dmon, pmon, topo -m, -L, nvlink, its one-line errors, the result table of dcgmi
+// diag, and lspci, which tells of NVIDIA's devices what they cannot. It knows lines and types, and nothing of jobs.
 //
 // The forms are those of drivers from 390 to 610. NVIDIA documents the fields of
 // -q and of the queries in the manual page of nvidia-smi, the XML in
@@ -218,7 +218,7 @@ func IsBus(v string) bool {
 // rows of a query without its header mean nothing without it.
 func Begin(l textline.Line, command string, out Out) (Table, Class) {
 	text := strings.TrimSpace(l.Text)
-	for _, f := range [...]func(textline.Line, string, Out) Table{smiTable, smiLog, smiXML, query, monitor, topology, list, diag} {
+	for _, f := range [...]func(textline.Line, string, Out) Table{smiTable, smiLog, smiXML, query, monitor, topology, list, diag, lspci} {
 		if t := f(l, text, out); t != nil {
 			return t, t.Line(l)
 		}
