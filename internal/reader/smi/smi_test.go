@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,40 @@ func TestLinesKnown(t *testing.T) {
 	}
 	if n == 0 {
 		t.Fatal("no artifact")
+	}
+}
+
+// TestLineEnds: a byte order mark and Windows line ends change nothing of what is
+// found.
+func TestLineEnds(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.*")
+	for _, name := range files {
+		if ext := filepath.Ext(name); ext == ".events" || ext == ".md" {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := func(data string) (out []string) {
+			c, err := readertest.Read(context.Background(), New(), nil, "x", []byte(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range c.Events {
+				e := &c.Events[i]
+				out = append(out, fmt.Sprint(e.Kind, e.Who, e.Span.Line, e.Text, e.Attrs))
+			}
+			for _, f := range c.Facts {
+				out = append(out, fmt.Sprint(f.Name, f.Value, f.Span.Line))
+			}
+			return out
+		}
+		want := found(string(data))
+		windows := "\xef\xbb\xbf" + strings.ReplaceAll(string(data), "\n", "\r\n")
+		if got := found(windows); !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }
 
