@@ -15,7 +15,7 @@ const None = -1
 // Who says which process, host or device something is about. Unknown parts are
 // None or "".
 type Who struct {
-	Attempt   string // from the path (attempt_1) or "" ; the timeline adds the launches inside a file
+	Attempt   string // from the path (attempt_1), Earlier, or "" ; the timeline adds the launches inside a file
 	Launch    int    // 0-based ordinal of the launch inside its artifact
 	Host      string
 	Rank      int // global rank
@@ -27,6 +27,10 @@ type Who struct {
 
 // Nobody is a Who with nothing known.
 func Nobody() Who { return Who{Rank: None, LocalRank: None, Device: None, PID: None} }
+
+// Earlier is the Attempt of a record that a scheduler keeps of a start before the
+// newest one: it tells nothing of the attempt that ended the job.
+const Earlier = "earlier"
 
 // A Stamp is an instant with what is known of the clock that gave it. The zero
 // Stamp means that no time was written.

@@ -149,6 +149,7 @@ const (
 	DiskUsage        Kind = "disk_usage"
 	QuotaUsage       Kind = "quota_usage"
 	JobRecord        Kind = "job_record"
+	NodeState        Kind = "node_state"
 	CommCreated      Kind = "comm_created"
 	BatchShape       Kind = "batch_shape"
 	Embedded         Kind = "embedded_table"
@@ -288,7 +289,8 @@ var Specs = [...]Spec{
 	{HostProcess, "a row of ps", "", RoleContext, 0, []AttrSpec{attrPID, {"ppid", Int, ""}, {"elapsed", Int, "seconds"}, {"state", Text, ""}, {"command", Text, ""}, {"rss", Size, ""}}},
 	{DiskUsage, "a row of df", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"size", Size, ""}, {"used", Size, ""}, {"avail", Size, ""}, {"percent", Int, ""}}},
 	{QuotaUsage, "a row of quota", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"used", Size, ""}, {"quota", Size, ""}, {"limit", Size, ""}, {"exceeded", Bool, ""}}},
-	{JobRecord, "a row of the scheduler's accounting or of its job script", "", RoleContext, 0, []AttrSpec{{"job", Text, ""}, {"state", Text, ""}, attrCode, attrSignal, {"max_rss", Size, ""}, {"req_mem", Size, ""}, {"limit", Text, "time limit"}}},
+	{JobRecord, "a row of the scheduler's accounting or of its job script", "", RoleContext, 0, []AttrSpec{{"job", Text, ""}, {"state", Text, ""}, attrCode, attrSignal, {"max_rss", Size, ""}, {"req_mem", Size, ""}, {"limit", Text, "time limit"}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}, {"task", Int, "task of max_rss"}, {"restarts", Int, ""}}},
+	{NodeState, "what the scheduler says of a host: down, drained, not ready, under pressure", "", RoleContext, 0, []AttrSpec{{"state", Text, ""}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}}},
 	{CommCreated, "a communicator was created", "", RoleContext, 0, []AttrSpec{{"nranks", Int, "its size"}}},
 	{Embedded, "a table of the machine (nvidia-smi, df, ps, ...) begins inside a job log", "", RoleContext, 0, []AttrSpec{attrWhat}},
 	{BatchShape, "the shape of one batch (lengths, sentences, tokens)", "", RoleContext, 0, []AttrSpec{{"length", Int, "longest sequence"}, {"count", Int, "samples"}, {"tokens", Int, ""}, {"batch", Int, "batch ordinal"}}},

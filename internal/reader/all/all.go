@@ -4,9 +4,11 @@ package all
 import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/reader/elastic"
 	"github.com/inquest-dev/inquest/internal/reader/history"
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
+	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
 	"github.com/inquest-dev/inquest/internal/reader/stacks"
 )
@@ -14,11 +16,14 @@ import (
 // Readers returns every reader, those that look for wordings with plan. The one
 // that is surest of an artifact reads it; among equals the first.
 func Readers(plan evidence.Plan) []reader.Reader {
+	log := ranklog.New(plan)
 	return []reader.Reader{
+		elastic.New(log),
+		slurm.New(),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
 		stacks.New(),
-		ranklog.New(plan),
+		log,
 	}
 }

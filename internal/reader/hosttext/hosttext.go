@@ -1,7 +1,7 @@
 // Package hosttext reads the small texts that a machine prints about itself and
-// that people save beside a log: df, quota, ps, free, sacct, scontrol and job
-// scripts. One file may hold several of them, one after the other, each perhaps
-// behind the command that made it.
+// that people save beside a log: df, quota, ps and free. One file may hold
+// several of them, one after the other, each perhaps behind the command that made
+// it.
 package hosttext
 
 import (
@@ -51,9 +51,6 @@ func (hostText) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		}
 	}
 	if strings.HasPrefix(text, "#!") {
-		if strings.Contains(text, "\n#SBATCH ") {
-			return reader.Sure
-		}
 		return reader.No
 	}
 	lines := strings.Split(text, "\n")
@@ -139,9 +136,6 @@ func (p *parser) feed(l line) bool {
 	if text == "" {
 		return true
 	}
-	if _, script := p.cur.(*script); script {
-		return p.cur.row(p, l)
-	}
 	if cmd, ok := textline.Command(text); ok {
 		p.close()
 		p.command = cmd
@@ -186,7 +180,7 @@ func (p *parser) finish() { p.close() }
 // header returns the table that l begins, nil if it begins none.
 func header(p *parser, l line) table {
 	text := strings.TrimSpace(l.text)
-	for _, f := range [...]func(*parser, string) table{dfHeader, quotaHeader, psHeader, freeHeader, sacctHeader, scontrolHeader, scriptHeader} {
+	for _, f := range [...]func(*parser, string) table{dfHeader, quotaHeader, psHeader, freeHeader} {
 		if t := f(p, text); t != nil {
 			if h, ok := t.(interface{ first(p *parser, l line) }); ok {
 				h.first(p, l)

@@ -32,7 +32,7 @@ func TestSniff(t *testing.T) {
 		{"df.log", df, reader.Sure},
 		{"smi.txt", "| NVIDIA-SMI 550.54.15  Driver Version: 550.54.15  CUDA Version: 12.4 |\n", reader.No},
 		{"mixed.txt", df + "$ nvidia-smi -L\n" + strings.Repeat("GPU 0: NVIDIA L4 (UUID: GPU-1)\n", 9), reader.Sure},
-		{"x.sh", "#!/bin/bash\n#SBATCH --mem=4G\nsrun x\n", reader.Sure},
+		{"x.sh", "#!/bin/bash\n#SBATCH --mem=4G\nsrun x\n", reader.No},
 		{"x.sh", "#!/bin/bash\npython x.py\n", reader.No},
 		{"job.log", "+ nvidia-smi\nEpoch 1\nloss 2\n", reader.No},
 		{"metrics.csv", "step,loss\n1,2\n", reader.No},

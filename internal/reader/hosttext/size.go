@@ -24,12 +24,6 @@ func exact(text string, unit int64) (evidence.Value, bool) {
 	return evidence.SizeOf(n, n), true
 }
 
-func setExact(attrs evidence.Attrs, name, text string, unit int64) {
-	if v, ok := exact(text, unit); ok {
-		attrs[name] = v
-	}
-}
-
 // set puts a size into attrs if text holds one.
 func set(attrs evidence.Attrs, name, text string, unit int64) {
 	if v, ok := size(text, unit); ok {
