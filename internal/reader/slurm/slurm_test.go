@@ -73,7 +73,7 @@ func TestWhose(t *testing.T) {
 		{"sacct_several.txt", "7299", ""},
 		{"slurmctld.log", "", ""},
 		{"slurmctld.log", "4390", "time_limit slurm"},
-		{"slurmctld.log", "4413", "node_failure slurm"},
+		{"slurmctld.log", "4413", "node_failure slurm, node_failure slurm"},
 		{"slurmctld.log", "4410_3", "node_failure slurm"},
 		{"slurmctld.log", "4391", "process_exit slurm"},
 		{"slurmctld.log", "4392", "host_oom_sched slurm-state"},
