@@ -150,6 +150,7 @@ const (
 	QuotaUsage       Kind = "quota_usage"
 	JobRecord        Kind = "job_record"
 	NodeState        Kind = "node_state"
+	JobEvent         Kind = "job_event"
 	CommCreated      Kind = "comm_created"
 	BatchShape       Kind = "batch_shape"
 	Embedded         Kind = "embedded_table"
@@ -290,6 +291,7 @@ var Specs = [...]Spec{
 	{DiskUsage, "a row of df", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"size", Size, ""}, {"used", Size, ""}, {"avail", Size, ""}, {"percent", Int, ""}}},
 	{QuotaUsage, "a row of quota", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"used", Size, ""}, {"quota", Size, ""}, {"limit", Size, ""}, {"exceeded", Bool, ""}}},
 	{JobRecord, "a row of the scheduler's accounting or of its job script", "", RoleContext, 0, []AttrSpec{{"job", Text, ""}, {"state", Text, ""}, attrCode, attrSignal, {"max_rss", Size, ""}, {"req_mem", Size, ""}, {"limit", Text, "time limit"}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}, {"task", Int, "task of max_rss"}, {"restarts", Int, ""}}},
+	{JobEvent, "a row of the orchestrator's event list, or a condition of a pod or job", "", RoleContext, 0, []AttrSpec{{"object", Text, "kind/name"}, {"reason", Text, ""}, {"state", Text, "Normal, Warning, or a condition and its status"}, {"count", Int, "how often"}}},
 	{NodeState, "what the scheduler says of a host: down, drained, not ready, under pressure", "", RoleContext, 0, []AttrSpec{{"state", Text, ""}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}}},
 	{CommCreated, "a communicator was created", "", RoleContext, 0, []AttrSpec{{"nranks", Int, "its size"}}},
 	{Embedded, "a table of the machine (nvidia-smi, df, ps, ...) begins inside a job log", "", RoleContext, 0, []AttrSpec{attrWhat}},

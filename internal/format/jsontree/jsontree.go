@@ -7,6 +7,7 @@ package jsontree
 import (
 	"encoding/json"
 	"errors"
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -81,6 +82,20 @@ func (n *Node) List(names ...string) []*Node {
 		return x.Items
 	}
 	return nil
+}
+
+// Pairs yields the keys of an object and their values, in order.
+func (n *Node) Pairs() iter.Seq2[string, *Node] {
+	return func(yield func(string, *Node) bool) {
+		if n == nil || n.Sort != Object {
+			return
+		}
+		for _, x := range n.Items {
+			if !yield(x.Key, x) {
+				return
+			}
+		}
+	}
 }
 
 // Parse reads one value of data from at on and returns it with the offset behind

@@ -7,6 +7,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/elastic"
 	"github.com/inquest-dev/inquest/internal/reader/history"
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
+	"github.com/inquest-dev/inquest/internal/reader/kube"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
@@ -19,6 +20,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 	log := ranklog.New(plan)
 	return []reader.Reader{
 		elastic.New(log),
+		kube.New(log),
 		slurm.New(),
 		history.New(),
 		hosttext.New(plan),
