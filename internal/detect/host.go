@@ -74,6 +74,13 @@ func hostMemory(in Input, f evidence.Known) {
 			}
 		}
 	}
+	// Pods of one job may have different limits: the lead's own record counts.
+	if e := in.Lead; e != nil && e.Kind == evidence.HostOOMSched {
+		if v, ok := e.Attrs["limit"]; ok {
+			f.Set("host.limit", v, e.Span)
+			f.Set("host.limit_stated", evidence.BoolOf(true), e.Span)
+		}
+	}
 	// A logged series of the job's own memory is nearest to what the limit counts;
 	// the victim's resident size is one process's share and stands in last.
 	if s := in.longest("host_memory", ""); s != nil && s.HasFinite && int64(s.Max.Value) > f["host.used"].Value.Hi {

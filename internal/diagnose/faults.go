@@ -542,6 +542,12 @@ func (c *Case) candidates() []*timeline.Item {
 	})
 	out = c.stops(out)
 	for _, it := range machine {
+		if i := c.recorded(it, out); i >= 0 {
+			if x := out[i]; x.Attempt < 0 && x.Who.Rank == evidence.None && x.Who.Host == "" {
+				out[i] = it // which may say where
+			}
+			continue
+		}
 		if c.tied(it) || !jobFault && !c.Complete() || it.Kind == evidence.HostOOMKill && killReported {
 			out = append(out, it)
 		}

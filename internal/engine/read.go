@@ -86,6 +86,11 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		}
 	}
 	results := make([]result, len(out.Files))
+	// Records beside the run are few, and one of them tells of every rank.
+	share := map[bool]int{}
+	for i := range out.Files {
+		share[evidence.Beside(out.Files[i].Kind)]++
+	}
 	work := make(chan int)
 	var wg sync.WaitGroup
 	workers := min(max(o.Workers, 1), max(len(out.Files), 1))
@@ -96,7 +101,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		go func() {
 			defer wg.Done()
 			for i := range work {
-				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], tables, len(out.Files))
+				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], tables, share[evidence.Beside(out.Files[i].Kind)])
 				if o.Progress != nil {
 					done.Lock()
 					finished++

@@ -90,6 +90,7 @@ func Build(sources []Source) *Timeline {
 	t.identify()
 	t.group()
 	t.copies()
+	t.errorFiles()
 	return t
 }
 
@@ -156,8 +157,8 @@ func restate(it *Item) {
 // runlike reports whether a source is a log of the run itself rather than a
 // record about the machine.
 func runlike(s *Source) bool {
-	if evidence.Beside(s.Artifact.Kind) {
-		return false
+	if evidence.Beside(s.Artifact.Kind) { // a worker's error file is part of the attempt in whose folder it lies
+		return errorFile(s) && s.Artifact.Owner.Attempt != "" && len(s.Events) > 0
 	}
 	for _, x := range s.Series {
 		if x.Key.Name != "host_memory" {
@@ -433,6 +434,9 @@ func bare(text string) string { return rankTags.ReplaceAllString(text, "") }
 // whose time it lies and those whose time is not known; all of them, if it lies
 // in none.
 func (t *Timeline) concerns(it *Item) []int {
+	if it.Who.Attempt == evidence.Earlier {
+		return t.every()[:len(t.Attempts)-1]
+	}
 	const slack = 5 * time.Minute
 	dated := it.Stamp.Known() && it.Stamp.Clock == "wall"
 	if !dated {
