@@ -3,7 +3,10 @@ package ranklog
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -16,6 +19,7 @@ type framed struct {
 	stamp   evidence.Stamp
 	stream  string // stdout, stderr or ""
 	partial bool   // the line goes on in the next one of the same stream
+	host    string // the pod or host that the export names, "" if none
 }
 
 // unframe takes the framing off line.
@@ -77,37 +81,131 @@ func kaggle(line []byte) int {
 	return j + 1
 }
 
-// unframeJSON reads Docker's json-file lines and the like of Fluent and
-// CloudWatch exports.
+// An exported line is one JSON object of a log file or export. Which keys there
+// are tells who wrote it:
+//
+//	log, stream, time                       Docker's json-file; a line without its end goes on
+//	log, stream, kubernetes, @timestamp …   Fluentd and Fluent Bit; _p or logtag is CRI's P or F
+//	message, @timestamp or timestamp        Elasticsearch, CloudWatch (milliseconds)
+//	line, labels, timestamp                 Loki (logcli -o jsonl)
+//	textPayload, resource, timestamp        Google Cloud
+type exported struct {
+	Log         *string         `json:"log"`
+	Message     *string         `json:"message"`
+	Line        *string         `json:"line"`
+	TextPayload *string         `json:"textPayload"`
+	Stream      string          `json:"stream"`
+	Time        json.RawMessage `json:"time"`
+	At          json.RawMessage `json:"@timestamp"`
+	Timestamp   json.RawMessage `json:"timestamp"`
+	Date        json.RawMessage `json:"date"`
+	Tag         string          `json:"logtag"`
+	P           string          `json:"_p"`
+	PartialText string          `json:"partial_message"`
+	Kubernetes  struct {
+		Pod string `json:"pod_name"`
+	} `json:"kubernetes"`
+	Labels struct {
+		Pod string `json:"pod"`
+	} `json:"labels"`
+	Resource struct {
+		Labels struct {
+			Pod string `json:"pod_name"`
+		} `json:"labels"`
+	} `json:"resource"`
+}
+
+// texts are the keys that hold a program's line, times those of its time.
+var (
+	texts = [][]byte{[]byte(`"log":`), []byte(`"message":`), []byte(`"line":`), []byte(`"textPayload":`)}
+	times = [][]byte{[]byte(`"time":`), []byte(`"@timestamp":`), []byte(`"timestamp":`), []byte(`"date":`)}
+)
+
+func containsAny(line []byte, keys [][]byte) bool {
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Contains(line, k) })
+}
+
+// unframeJSON reads the line of an export. A JSON object that begins with another
+// key than the text, and carries no time, is the program's own.
 func unframeJSON(f framed) framed {
-	if !bytes.HasPrefix(f.body, []byte(`{"log":`)) && !bytes.HasPrefix(f.body, []byte(`{"message":`)) && !bytes.Contains(f.body[:min(len(f.body), 64)], []byte(`"@timestamp"`)) {
+	first := bytes.HasPrefix(f.body, []byte(`{"log":`)) || bytes.HasPrefix(f.body, []byte(`{"message":`))
+	if !first && !(containsAny(f.body, times) && containsAny(f.body, texts)) {
 		return f
 	}
-	var v struct {
-		Log     *string `json:"log"`
-		Message *string `json:"message"`
-		Stream  string  `json:"stream"`
-		Time    string  `json:"time"`
-		At      string  `json:"@timestamp"`
-	}
+	var v exported
 	if json.Unmarshal(f.body, &v) != nil {
 		return f
 	}
 	text := v.Log
-	if text == nil {
-		text = v.Message
+	for _, other := range []*string{v.Message, v.TextPayload} {
+		if text == nil {
+			text = other
+		}
+	}
+	if text == nil && v.Labels != (struct {
+		Pod string `json:"pod"`
+	}{}) {
+		text = v.Line
 	}
 	if text == nil {
 		return f
 	}
 	f.at, f.stream = -1, v.Stream
 	body, whole := strings.CutSuffix(*text, "\n")
-	f.body, f.partial = []byte(body), v.Log != nil && !whole
-	for _, t := range []string{v.Time, v.At} {
-		if st, n := parseStamp(t); n > 0 {
+	f.body = []byte(strings.TrimSuffix(body, "\r"))
+	shipped := v.At != nil || v.Timestamp != nil || v.Date != nil || v.Kubernetes.Pod != "" || v.Tag != "" || v.P != ""
+	switch {
+	case v.Tag == "P" || v.P == "P" || v.PartialText == "true":
+		f.partial = true
+	case !shipped:
+		f.partial = v.Log != nil && v.Time != nil && v.Stream != "" && !whole
+	}
+	for _, t := range []json.RawMessage{v.Time, v.At, v.Timestamp, v.Date} {
+		if st, ok := exportStamp(t); ok {
 			f.stamp = st
 			break
 		}
 	}
+	for _, pod := range []string{v.Kubernetes.Pod, v.Labels.Pod, v.Resource.Labels.Pod} {
+		if f.host == "" && hostName(pod) {
+			f.host = pod
+		}
+	}
 	return f
+}
+
+// exportStamp reads a time as text, or as the seconds, milliseconds, microseconds
+// or nanoseconds since 1970 that exports count in.
+func exportStamp(raw json.RawMessage) (evidence.Stamp, bool) {
+	text := strings.Trim(string(raw), `"`)
+	if st, n := parseStamp(text); n > 0 && n == len(text) {
+		return st, true
+	}
+	whole, frac, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n <= 0 {
+		return evidence.Stamp{}, false
+	}
+	unit := time.Second
+	switch len(whole) { // 2001 to 2286
+	case 10:
+	case 13:
+		unit = time.Millisecond
+	case 16:
+		unit = time.Microsecond
+	case 19:
+		unit = time.Nanosecond
+	default:
+		return evidence.Stamp{}, false
+	}
+	at := time.Unix(0, 0).UTC().Add(time.Duration(n) * unit)
+	err2 := unit / 2
+	if unit == time.Second && frac != "" {
+		if f, err := strconv.ParseFloat("0."+frac, 64); err == nil {
+			at, err2 = at.Add(time.Duration(f*float64(time.Second))), time.Millisecond
+		}
+	} else if unit == time.Second {
+		at = at.Add(unit / 2)
+	}
+	return evidence.Stamp{Time: at, Written: text, Zone: "Z", Error: err2, Clock: "wall"}, true
 }

@@ -23,6 +23,7 @@ func (s *session) survey(head []byte) framing {
 	hosts := map[string]int{}
 	writers := map[int]int{}
 	names := map[string]int{}
+	var pods podTally
 	for i := 0; i < 4000 && len(head) > 0; i++ {
 		raw, rest, _ := bytes.Cut(head, []byte("\n"))
 		head = rest
@@ -34,6 +35,7 @@ func (s *session) survey(head []byte) framing {
 			continue
 		}
 		lines++
+		pods.add(text)
 		h := head0()
 		probe := framing{srun: true}
 		if n := probe.peelTask(text, &h); n > 0 {
@@ -71,6 +73,7 @@ func (s *session) survey(head []byte) framing {
 	f.srunRank = f.srun && !elastic // else the task is a node
 	f.bracket = brackets*10 >= lines*8 && lines >= 2 && len(bracketValues) >= 2 && ascendingIsRare(bracketValues, brackets)
 	f.tee = teed > hooked && teed >= 2
+	f.pods = pods.of(lines)
 	total, numbered := 0, true
 	for h, n := range hosts {
 		total += n

@@ -80,6 +80,15 @@ func TestUnframe(t *testing.T) {
 		{`{"log":"te\u00e9xt\n","stream":"stderr","time":"2026-01-02T03:04:05.5Z"}`, "teéxt", "stderr", "2026-01-02T03:04:05.5Z", false},
 		{`{"log":"par","stream":"stdout","time":"2026-01-02T03:04:05.5Z"}`, "par", "stdout", "2026-01-02T03:04:05.5Z", true},
 		{`{"@timestamp":"2026-01-02T03:04:05Z","message":"text"}`, "text", "", "2026-01-02T03:04:05Z", false},
+		{`{"log":"text\r\n","stream":"stdout","attrs":{"tag":"x"},"time":"2026-01-02T03:04:05.5Z"}`, "text", "stdout", "2026-01-02T03:04:05.5Z", false},
+		{`{"log":"text","stream":"stderr","kubernetes":{"pod_name":"fit-0"},"date":1767322000.25}`, "text", "stderr", "1767322000.25", false},
+		{`{"log":"par","_p":"P","stream":"stderr","time":"2026-01-02T03:04:05.5Z"}`, "par", "stderr", "2026-01-02T03:04:05.5Z", true},
+		{`{"log":"end","logtag":"F","stream":"stderr","time":"2026-01-02T03:04:05.5Z"}`, "end", "stderr", "2026-01-02T03:04:05.5Z", false},
+		{`{"timestamp":1767322000123,"message":"text","ingestionTime":1767322000999}`, "text", "", "1767322000123", false},
+		{`{"labels":{"pod":"fit-0"},"line":"text","timestamp":"2026-01-02T03:04:05Z"}`, "text", "", "2026-01-02T03:04:05Z", false},
+		{`{"insertId":"x","textPayload":"text","timestamp":"2026-01-02T03:04:05.5Z"}`, "text", "", "2026-01-02T03:04:05.5Z", false},
+		{`{"line": 3, "timestamp": "2026-01-02T03:04:05Z"}`, `{"line": 3, "timestamp": "2026-01-02T03:04:05Z"}`, "", "", false},
+		{`{"step": 3, "message": "ok"}`, `{"step": 3, "message": "ok"}`, "", "", false},
 		{`{"loss": 1.5, "step": 3}`, `{"loss": 1.5, "step": 3}`, "", "", false},
 		{`{"log": broken`, `{"log": broken`, "", "", false},
 		{"704.7s\t1460\ttext", "text", "", "704.7", false},
@@ -91,6 +100,21 @@ func TestUnframe(t *testing.T) {
 		}
 		if f.at >= 0 && c.line[f.at:] != c.body {
 			t.Errorf("unframe(%q): the body is not at %d", c.line, f.at)
+		}
+	}
+}
+
+// TestUnframeHost: exports say of which pod a line is.
+func TestUnframeHost(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"log":"x","kubernetes":{"pod_name":"fit-worker-2"},"time":"2026-01-02T03:04:05Z"}`:                "fit-worker-2",
+		`{"labels":{"pod":"fit-worker-3"},"line":"x","timestamp":"2026-01-02T03:04:05Z"}`:                   "fit-worker-3",
+		`{"textPayload":"x","resource":{"labels":{"pod_name":"fit-4"}},"timestamp":"2026-01-02T03:04:05Z"}`: "fit-4",
+		`{"log":"x","kubernetes":{"pod_name":"no host \u001b"},"time":"2026-01-02T03:04:05Z"}`:              "",
+		`{"log":"x\n","stream":"stdout","time":"2026-01-02T03:04:05Z"}`:                                     "",
+	} {
+		if got := unframe([]byte(line)).host; got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type framing struct {
 	tee      bool            // [rankN]: without a blank is a torchrun tee prefix: local rank
 	bracket  bool            // "[N] " is a rank (MPICH, Intel MPI)
 	hosts    map[string]bool // "host: " prefixes (pdsh, clush)
+	pods     map[string]bool // "pod container " prefixes (stern)
 }
 
 const maxPeel = 12 // prefixes of one line
@@ -233,6 +234,10 @@ func (f *framing) peelName(s string, h *head) int {
 		h.setHost(s[:i])
 		return i + 2
 	}
+	if pod, _, n := podPrefix(s); n > 0 && f.pods[pod] { // fit-worker-0 pytorch text
+		h.setHost(pod)
+		return n
+	}
 	for _, stream := range []string{" [stderr] ", " [stdout] "} { // node7 [stderr] text
 		if i := strings.Index(s[:min(len(s), 76)], stream); i > 0 && hostName(s[:i]) {
 			h.setHost(s[:i])
@@ -240,6 +245,62 @@ func (f *framing) peelName(s string, h *head) int {
 		}
 	}
 	return 0
+}
+
+// podPrefix takes the pod and the container that stern sets before a line, and
+// returns the offset of what follows. Both are DNS labels.
+func podPrefix(s string) (pod, container string, n int) {
+	label := func(s string) int {
+		i := 0
+		for i < len(s) && i < 64 && (s[i] >= 'a' && s[i] <= 'z' || isDigit(s[i]) || s[i] == '-') {
+			i++
+		}
+		if i == 0 || i == len(s) || s[i] != ' ' || s[0] == '-' || s[i-1] == '-' {
+			return 0
+		}
+		return i
+	}
+	i := label(s)
+	if i == 0 || strings.IndexByte(s[:i], '-') < 0 {
+		return "", "", 0
+	}
+	j := label(s[i+1:])
+	if j == 0 {
+		return "", "", 0
+	}
+	return s[:i], s[i+1 : i+1+j], i + j + 2
+}
+
+// A podTally counts the lines that begin like stern's.
+type podTally struct {
+	lines            int
+	pods, containers map[string]bool
+}
+
+func (t *podTally) add(text string) {
+	pod, container, n := podPrefix(text)
+	if n == 0 || len(t.pods) > 4096 {
+		return
+	}
+	if t.pods == nil {
+		t.pods, t.containers = map[string]bool{}, map[string]bool{}
+	}
+	t.lines++
+	t.pods[pod], t.containers[container] = true, true
+}
+
+// of returns the pods, nil if lines do not all but always begin with one of a few
+// containers and pods with ordinals or random parts in their names.
+func (t *podTally) of(lines int) map[string]bool {
+	if t.lines*10 < lines*9 || t.lines < 4 || len(t.containers) > 4 || len(t.pods) > t.lines/2 {
+		return nil
+	}
+	for p := range t.pods {
+		if !strings.ContainsAny(p, "0123456789") {
+			return nil
+		}
+	}
+	return t.pods
 }
 
 // composeName reports whether s, blanks at its end apart, is a service or

@@ -25,6 +25,7 @@ func TestPeel(t *testing.T) {
 	tee := framing{tee: true}
 	hosts := framing{hosts: map[string]bool{"n1": true, "n2": true}}
 	bracket := framing{bracket: true}
+	pods := framing{pods: map[string]bool{"fit-0": true}}
 	for _, c := range []struct {
 		f     framing
 		line  string
@@ -49,6 +50,11 @@ func TestPeel(t *testing.T) {
 		{bracket, "[3] text", "text", rank(3), "", 0},
 		{plain, "[3] text", "[3] text", who(nil), "", 0},
 		{plain, "[pod/fit-0/pytorch] text", "text", who(func(w *evidence.Who) { w.Host = "fit-0" }), "", 0},
+		{plain, "[pod/fit-0/pytorch] 2026-01-02T03:04:05.5Z text", "text", who(func(w *evidence.Who) { w.Host = "fit-0" }), "2026-01-02T03:04:05.5Z", 0},
+		{pods, "fit-0 pytorch text", "text", who(func(w *evidence.Who) { w.Host = "fit-0" }), "", 0},
+		{pods, "fit-0 pytorch 2026-01-02T03:04:05.5Z text", "text", who(func(w *evidence.Who) { w.Host = "fit-0" }), "2026-01-02T03:04:05.5Z", 0},
+		{pods, "fit-9 pytorch text", "fit-9 pytorch text", who(nil), "", 0},
+		{plain, "fit-0 pytorch text", "fit-0 pytorch text", who(nil), "", 0},
 		{srun, " 3: text", "text", rank(3), "", 0},
 		{srun, "P0  3: text", "text", rank(3), "", 0},
 		{node, "1: [rank9]: text", "text", rank(9), "", 0},
@@ -120,6 +126,27 @@ func TestPeel(t *testing.T) {
 		}
 		if h.level != c.level {
 			t.Errorf("%q: level %q, want %q", c.line, h.level, c.level)
+		}
+	}
+}
+
+// TestPodTally: stern's prefixes are recognised by many lines, not by one.
+func TestPodTally(t *testing.T) {
+	for _, c := range []struct {
+		lines []string
+		want  int
+	}{
+		{[]string{"fit-0 pytorch step 1", "fit-1 pytorch step 1", "fit-0 pytorch step 2", "fit-1 pytorch step 2"}, 2},
+		{[]string{"fit-0 pytorch step 1", "fit-1 pytorch step 1"}, 0},
+		{[]string{"auto-regressive decoding is on", "auto-regressive decoding is off", "auto-regressive model loaded ok", "auto-regressive model saved ok"}, 0},
+		{[]string{"fit-0 pytorch a", "step 2 loss 3", "fit-0 pytorch b", "fit-0 pytorch c", "fit-0 pytorch d"}, 0},
+	} {
+		var p podTally
+		for _, l := range c.lines {
+			p.add(l)
+		}
+		if got := len(p.of(len(c.lines))); got != c.want {
+			t.Errorf("%q: %d pods, want %d", c.lines, got, c.want)
 		}
 	}
 }

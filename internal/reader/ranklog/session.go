@@ -243,6 +243,9 @@ func (s *session) identify() (evidence.Who, evidence.Stamp) {
 		if f.stamp.Known() {
 			h.stamp = f.stamp
 		}
+		if f.host != "" {
+			h.setHost(f.host)
+		}
 		s.frame.peel(clean(f.body), &h)
 		s.idHead, s.idOK = h, true
 		s.remember(&h)
@@ -376,6 +379,9 @@ func (s *session) message(f framed, part frame, whole bool) *message {
 	m := &message{raw: raw, head: s.emptyHead()}
 	if f.stamp.Known() {
 		m.stamp = f.stamp
+	}
+	if f.host != "" {
+		m.setHost(f.host)
 	}
 	m.full = clean(raw)
 	at := s.frame.peel(m.full, &m.head)
