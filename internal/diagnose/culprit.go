@@ -41,11 +41,11 @@ func (c *Case) withoutWords() {
 		c.Basis = fmt.Sprintf("rank %d began work of its own here and had not ended it when the others' collective timed out (line %d)", open.Who.Rank, timeouts[0].Span.Line)
 		return
 	}
-	if len(exits) == 0 && !c.Complete() {
-		exits = c.recordedEnds()
+	if !slices.ContainsFunc(exits, func(it *timeline.Item) bool { return !stopped(it) }) && !c.Complete() {
+		exits = append(exits, c.recordedEnds()...)
 	}
 	exits = slices.DeleteFunc(exits, func(it *timeline.Item) bool {
-		if stopped(it) && it.Kind != evidence.Cancelled {
+		if stopped(it) && it.Kind != evidence.Cancelled && !unexpected(it) {
 			return true
 		}
 		// A rank that said why it gave up waiting ended because of that.

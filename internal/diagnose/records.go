@@ -63,3 +63,18 @@ func (c *Case) recordedEnds() []*timeline.Item {
 	}
 	return exits
 }
+
+// unexpected reports whether a supervisor says of a process that it is gone and
+// should not be, without a code or signal: Ray of its workers, vLLM of its own.
+func unexpected(it *timeline.Item) bool {
+	_, coded := it.Attrs["code"]
+	_, signalled := it.Attrs["signal"]
+	if coded || signalled {
+		return false
+	}
+	switch it.Attrs.Str("what") {
+	case "ray-worker", "ray-raylet", "vllm-worker", "vllm-engine":
+		return true
+	}
+	return false
+}
