@@ -634,7 +634,7 @@ func (t *Timeline) identify() {
 				w.Host = h
 			}
 		}
-		if w.Host != "" {
+		if w.Host != "" && it.Kind != evidence.NodeState && it.Kind != evidence.JobEvent { // these tell of hosts of a whole cluster
 			hosts[w.Host] = true
 		}
 		if w.PID != evidence.None && w.Rank != evidence.None {

@@ -191,6 +191,11 @@ func (k *file) facts(n *jsontree.Node, who evidence.Who) {
 //	lastState beside terminated  the run before: an earlier start
 func (k *file) container(p *podEvents, pod, c *jsontree.Node, who evidence.Who, id podID, init bool) {
 	name := c.Str("name")
+	if !init && beside(pod, name) {
+		who.Rank = evidence.None
+		had := len(p.ends)
+		defer func() { p.ends = p.ends[:had] }()
+	}
 	limit := evidence.Value{}
 	for _, group := range []string{"containers", "initContainers"} {
 		for _, x := range pod.List("spec", group) {
@@ -205,7 +210,7 @@ func (k *file) container(p *podEvents, pod, c *jsontree.Node, who evidence.Who, 
 		set(attrs, "state", state)
 		set(attrs, "nodes", id.node)
 		setInt(attrs, "restarts", c.Str("restartCount"))
-		if limit.Valid() && !init && !earlier {
+		if limit.Valid() && !init && !earlier && !beside(pod, name) {
 			attrs["req_mem"] = limit
 		}
 		return attrs
@@ -235,6 +240,21 @@ func (k *file) container(p *podEvents, pod, c *jsontree.Node, who evidence.Who, 
 	if last != nil && len(last.Items) > 0 {
 		k.terminated(p, last, base("terminated", false), who, limit, init, false)
 	}
+}
+
+// beside reports whether a container of the pod has no GPU while another has one:
+// how such a helper ends is not how the run did.
+func beside(pod *jsontree.Node, name string) bool {
+	own, other := false, false
+	for _, c := range pod.List("spec", "containers") {
+		for r := range c.Get("resources", "limits").Pairs() {
+			if strings.HasSuffix(r, "/gpu") || strings.Contains(r, "nvidia.com/mig-") {
+				own = own || c.Str("name") == name
+				other = other || c.Str("name") != name
+			}
+		}
+	}
+	return other && !own
 }
 
 // terminated reads how one run of a container ended.
