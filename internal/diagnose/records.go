@@ -24,7 +24,7 @@ func (c *Case) recorded(it *timeline.Item, cands []*timeline.Item) int {
 		return -1
 	}
 	return slices.IndexFunc(cands, func(x *timeline.Item) bool {
-		return x.Kind == it.Kind && (x.Source != it.Source || x.Who == it.Who) && agree(x, it)
+		return x.Kind == it.Kind && agree(x, it) && (x.Source != it.Source || x.Who == it.Who || x.Who.Host != "" && x.Who.Host == it.Who.Host)
 	})
 }
 

@@ -64,7 +64,7 @@ func (t *Timeline) order(a, b *Item) (Relation, basis) {
 		}
 		return After, byLaunch
 	}
-	sameFile := a.Source == b.Source
+	sameFile := a.Source == b.Source && !t.listing(a)
 	if sameFile && sameProcess(a, b) {
 		return byOffset(a, b), byPlace
 	}
@@ -114,6 +114,16 @@ func (t *Timeline) words(by basis, r Relation, a, b *Item) string {
 		return "position in the same merged log"
 	}
 	return t.why(a, b)
+}
+
+// listing reports whether it stands in a list of what a scheduler keeps of pods or
+// jobs: such a list is sorted by name, not by time.
+func (t *Timeline) listing(it *Item) bool {
+	if it.Source < 0 {
+		return false
+	}
+	kind := t.Sources[it.Source].Artifact.Kind
+	return kind == "kube" || kind == "slurm"
 }
 
 // stated reports whether the event's step is its own, not the last one seen
@@ -220,6 +230,8 @@ func between(a, b evidence.Stamp) (time.Duration, bool) {
 func (t *Timeline) why(a, b *Item) string {
 	counts := a.Step >= 0 || b.Step >= 0
 	switch {
+	case a.Source == b.Source && (!a.Stamp.Known() || !b.Stamp.Known()):
+		return "they stand in one list of records, which is not sorted by time, and not both carry a time"
 	case !a.Stamp.Known() && !b.Stamp.Known() && counts:
 		return "they stand in different files, neither line carries a time, and " + steps(a, b)
 	case !a.Stamp.Known() && !b.Stamp.Known():

@@ -296,7 +296,9 @@ func (t *Timeline) group() {
 	}
 	from := map[*Attempt]int{} // source of its command
 	for _, it := range t.Items {
-		it.Attempt = of(it.Source, it.Who.Launch)
+		if it.Attempt = of(it.Source, it.Who.Launch); it.Who.Attempt == evidence.Earlier {
+			it.Attempt = -1
+		}
 		if it.Attempt >= 0 {
 			a := t.Attempts[it.Attempt]
 			a.Items = append(a.Items, it)
