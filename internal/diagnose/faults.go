@@ -514,6 +514,9 @@ func (c *Case) candidates() []*timeline.Item {
 			machine = append(machine, it)
 			continue
 		}
+		if c.recorded(it, out) >= 0 { // the records are all there is
+			continue
+		}
 		out = append(out, it)
 		killReported = killReported || it.Kind == evidence.HostOOMSched || it.Kind == evidence.HostOOMRay
 		switch classOf(it) {

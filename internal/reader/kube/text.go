@@ -52,6 +52,8 @@ func tableOf(line string) (textTable, bool) {
 		t.sort = "pods"
 	case has("NAME", "STATUS", "ROLES", "AGE", "VERSION"):
 		t.sort = "nodes"
+	case has("NAME", "COMPLETIONS", "AGE"), has("NAME", "STATE", "AGE") && len(t.names) <= 4:
+		t.sort = "jobs"
 	default:
 		return t, false
 	}
@@ -158,6 +160,8 @@ func (k *file) text() {
 				}
 			case "nodes":
 				k.tableNode(cell, l)
+			case "jobs":
+				k.tableJob(cell, l)
 			}
 		}
 	}
@@ -190,6 +194,20 @@ func (k *file) tableNode(cell map[string]string, l textLine) {
 	attrs := evidence.Attrs{}
 	set(attrs, "state", cell["STATUS"])
 	k.put(event(evidence.NodeState, k.span(l.from, l.to), who, evidence.Stamp{}, attrs))
+}
+
+// tableJob reads a row of kubectl get jobs or of training jobs. Which of the rows is
+// about the job in question is not known: they are context.
+func (k *file) tableJob(cell map[string]string, l textLine) {
+	attrs := evidence.Attrs{}
+	set(attrs, "job", cell["NAME"])
+	for _, name := range []string{"STATE", "STATUS", "COMPLETIONS"} {
+		if cell[name] != "" {
+			set(attrs, "state", cell[name])
+			break
+		}
+	}
+	k.put(event(evidence.JobRecord, k.span(l.from, l.to), evidence.Nobody(), evidence.Stamp{}, attrs))
 }
 
 // A podRow is a row of kubectl get pods.
