@@ -70,6 +70,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestLines(t *testing.T) {
+	for _, n := range []int{0, 1, 7, block - 1, block, block + 1, 3*block + 5} {
+		data := []byte(strings.Repeat("abc\n\n", n/5+1))[:n]
+		l := NewLines(data)
+		for off := 0; off <= n; off += 1 + n/97 {
+			if got, want := l.At(off), strings.Count(string(data[:off]), "\n")+1; got != want {
+				t.Fatalf("%d bytes: offset %d is on line %d, want %d", n, off, got, want)
+			}
+		}
+		if got, want := l.At(n), strings.Count(string(data), "\n")+1; got != want {
+			t.Fatalf("%d bytes: the end is on line %d, want %d", n, got, want)
+		}
+	}
+}
+
 // FuzzParse: what encoding/json takes is taken, with the same strings, and every
 // value lies inside its parent.
 func FuzzParse(f *testing.F) {

@@ -158,7 +158,7 @@ func (r kube) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	case asJSON:
 		k.json(over)
 	case asYAML:
-		objects(k.data, k.object, func(at int, err error) { s.Damage(k.span(at, at), err) })
+		objects(k.ctx, k.data, k.object, func(at int, err error) { s.Damage(k.span(at, at), err) })
 	default:
 		k.text()
 	}
@@ -175,10 +175,10 @@ type file struct {
 	a    evidence.Artifact
 	data []byte
 
-	num, off int // line and offset up to which lines were counted
-	pods     []podEvents
-	held     int
-	told     []toldEnd
+	lines *jsontree.Lines
+	pods  []podEvents
+	held  int
+	told  []toldEnd
 }
 
 func (k *file) slurp(r io.Reader) (over bool, err error) {
@@ -228,13 +228,11 @@ func (k *file) json(over bool) {
 
 // span is data[from:to] as text, cut to maxQuote.
 func (k *file) span(from, to int) evidence.Span {
-	if from < k.off || k.num == 0 {
-		k.num, k.off = 1, 0
+	if k.lines == nil {
+		k.lines = jsontree.NewLines(k.data)
 	}
-	k.num += bytes.Count(k.data[k.off:from], []byte("\n"))
-	k.off = from
 	to = min(to, from+maxQuote)
-	return evidence.Span{Artifact: k.a.Path, Kind: "text", Line: int64(k.num), Column: from - bytes.LastIndexByte(k.data[:from], '\n'), Offset: int64(from), Length: int64(to - from), Quote: string(k.data[from:to])}
+	return evidence.Span{Artifact: k.a.Path, Kind: "text", Line: int64(k.lines.At(from)), Column: from - bytes.LastIndexByte(k.data[:from], '\n'), Offset: int64(from), Length: int64(to - from), Quote: string(k.data[from:to])}
 }
 
 func (k *file) end() evidence.Span { return k.span(len(k.data), len(k.data)) }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 
@@ -13,15 +14,17 @@ import (
 
 // Bounds of one YAML object. A pod takes ten to thirty kilobytes.
 const (
-	maxObject = 512 << 10 // bytes
+	maxObject = 256 << 10 // bytes
 	maxNested = 48        // brackets, dashes or blanks divided by two
-	maxTries  = 7         // at what is left of an object that is cut
+	maxTries  = 5         // at what is left of an object that is cut
+	maxBroken = 16        // objects that are not YAML, before the rest is left alone
 )
 
 var (
 	errYAML     = errors.New("not YAML as kubectl prints it")
 	errYAMLCut  = errors.New("the object has no end: what stands before it was read")
-	errYAMLLong = errors.New("over limit: an object longer than 512 KiB or nested too deeply")
+	errYAMLMany = errors.New("over limit: too many objects that are not YAML; the rest was not read")
+	errYAMLLong = errors.New("over limit: an object longer than 256 KiB or nested too deeply")
 )
 
 // objects splits YAML into its objects and calls each with what it is and where
@@ -29,9 +32,22 @@ var (
 // elements of items. Each is parsed by itself, so that memory does not grow with
 // the list and damage to one costs no other. Anchors and aliases are not
 // followed: kubectl prints none.
-func objects(data []byte, each func(n *jsontree.Node), damage func(at int, err error)) {
+func objects(ctx context.Context, data []byte, each func(n *jsontree.Node), damage func(at int, err error)) {
+	broken := 0
+	report := func(at int, err error) {
+		if broken++; broken <= maxBroken {
+			damage(at, err)
+		} else if broken == maxBroken+1 {
+			damage(at, errYAMLMany)
+		}
+	}
+	split(data, each, report, func() bool { return broken > maxBroken || ctx.Err() != nil })
+}
+
+// split calls object for each element of each document until stop says so.
+func split(data []byte, each func(n *jsontree.Node), damage func(at int, err error), stop func() bool) {
 	at := len(data) - len(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	for at < len(data) {
+	for at < len(data) && !stop() {
 		if bytes.HasPrefix(data[at:], []byte("---")) {
 			i := bytes.IndexByte(data[at:], '\n')
 			if i < 0 {
@@ -44,17 +60,17 @@ func objects(data []byte, each func(n *jsontree.Node), damage func(at int, err e
 		if i := bytes.Index(data[at:], []byte("\n---")); i >= 0 {
 			end = at + i + 1
 		}
-		document(data, at, end, each, damage)
+		document(data, at, end, each, damage, stop)
 		at = end
 	}
 }
 
 // document splits data[from:to] at the elements of items.
-func document(data []byte, from, to int, each func(n *jsontree.Node), damage func(int, error)) {
+func document(data []byte, from, to int, each func(n *jsontree.Node), damage func(int, error), stop func() bool) {
 	start, dash := from, -1
 	in := false
 	flush := func(end int) {
-		if start < end && len(bytes.TrimSpace(data[start:end])) > 0 {
+		if start < end && len(bytes.TrimSpace(data[start:end])) > 0 && !stop() {
 			object(data, start, end, each, damage)
 		}
 	}
@@ -96,8 +112,11 @@ func object(data []byte, from, to int, each func(n *jsontree.Node), damage func(
 		return
 	}
 	c := converter{data: data, from: from}
-	left := len(text)
-	for try := range maxTries {
+	left, tries := len(text), 1
+	if to == len(data) { // only what stands last can be cut
+		tries = maxTries
+	}
+	for try := range tries {
 		n := c.parse(text[:left])
 		if n != nil {
 			if try > 0 {

@@ -53,10 +53,10 @@ func readJSON(ctx context.Context, a evidence.Artifact, r io.Reader, s reader.Si
 	p := newParser(s, a)
 	b := book{}
 	at := len(data) - len(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	lines := lineCount{data: data, num: 1}
+	lines := &place{data: data, lines: jsontree.NewLines(data)}
 	_, end, err := jsontree.Parse(data, at, func(key string, n *jsontree.Node) bool {
 		if key == "jobs" {
-			jsonJob(p, &b, &lines, n)
+			jsonJob(p, &b, lines, n)
 		}
 		return true
 	})
@@ -70,22 +70,16 @@ func readJSON(ctx context.Context, a evidence.Artifact, r io.Reader, s reader.Si
 	return nil
 }
 
-// A lineCount turns offsets into lines, counting forward where it can.
-type lineCount struct {
-	data []byte
-	num  int64
-	off  int
+// A place makes lines of parts of a document.
+type place struct {
+	data  []byte
+	lines *jsontree.Lines
 }
 
 // at is the part of the document from offset from to offset to.
-func (c *lineCount) at(from, to int) line {
-	if from < c.off {
-		c.num, c.off = 1, 0
-	}
-	c.num += int64(bytes.Count(c.data[c.off:from], []byte("\n")))
-	c.off = from
+func (c *place) at(from, to int) line {
 	raw := string(c.data[from:min(to, from+maxQuote)])
-	return line{raw: raw, text: clean(strings.Join(strings.Fields(raw), " ")), num: c.num, off: int64(from), column: from - bytes.LastIndexByte(c.data[:from], '\n')}
+	return line{raw: raw, text: clean(strings.Join(strings.Fields(raw), " ")), num: int64(c.lines.At(from)), off: int64(from), column: from - bytes.LastIndexByte(c.data[:from], '\n')}
 }
 
 // num is a number that may be wrapped.
@@ -126,7 +120,7 @@ func stateIn(n *jsontree.Node) (string, *jsontree.Node) {
 	return "", nil
 }
 
-func jsonJob(p *parser, b *book, lines *lineCount, n *jsontree.Node) {
+func jsonJob(p *parser, b *book, lines *place, n *jsontree.Node) {
 	id := num(n, "job_id")
 	if id == "" {
 		return
@@ -194,7 +188,7 @@ func jsonExit(attrs evidence.Attrs, n *jsontree.Node) {
 
 // jsonStep reads one step of sacct --json. The largest memory of a task is among
 // the tres with node and task.
-func jsonStep(p *parser, b *book, lines *lineCount, job string, n *jsontree.Node) {
+func jsonStep(p *parser, b *book, lines *place, job string, n *jsontree.Node) {
 	name := n.Str("step", "id")
 	if x := n.Get("step", "id"); x != nil && x.Sort == jsontree.Object {
 		name = x.Str("step_id")
