@@ -147,6 +147,9 @@ func (r kube) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	head, _ := b.Peek(4096)
 	k := &file{ctx: ctx, log: r.log, s: s, a: in.Artifact}
 	form := shapeOf(head)
+	if in.Size > 0 { // as stated; pages that are not written take no memory
+		k.data = make([]byte, 0, min(in.Size, maxFile)+1)
+	}
 	over, err := k.slurp(b)
 	if err != nil {
 		return err

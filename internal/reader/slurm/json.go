@@ -31,8 +31,8 @@ func isJSON(text string) bool {
 // (data_parser v0.0.37 to v0.0.43): {"jobs": [...]} with steps in sacct's. Numbers
 // are plain or {"set": true, "infinite": false, "number": 5}, states a word or a
 // list of words.
-func readJSON(ctx context.Context, a evidence.Artifact, r io.Reader, s reader.Sink) error {
-	var data []byte
+func readJSON(ctx context.Context, in reader.Input, r io.Reader, s reader.Sink) error {
+	data := make([]byte, 0, max(min(in.Size, maxJSON), 0)+1) // as stated; pages that are not written take no memory
 	buf := make([]byte, 64<<10)
 	over := false
 	for {
@@ -50,7 +50,7 @@ func readJSON(ctx context.Context, a evidence.Artifact, r io.Reader, s reader.Si
 			return fmt.Errorf("read: %w", err)
 		}
 	}
-	p := newParser(s, a)
+	p := newParser(s, in.Artifact)
 	b := book{}
 	at := len(data) - len(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
 	lines := &place{data: data, lines: jsontree.NewLines(data)}

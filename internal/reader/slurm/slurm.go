@@ -109,7 +109,7 @@ func (slurm) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	defer f.Close()
 	b := bufio.NewReaderSize(f, maxLine)
 	if head, _ := b.Peek(4096); isJSON(strings.TrimPrefix(string(head), "\xef\xbb\xbf")) {
-		return readJSON(ctx, in.Artifact, b, s)
+		return readJSON(ctx, in, b, s)
 	}
 	p := newParser(s, in.Artifact)
 	var l line
