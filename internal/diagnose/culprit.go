@@ -61,7 +61,11 @@ func (c *Case) withoutWords() {
 		if c.Standing == incident.Established {
 			c.Standing = incident.Supported
 		}
-		if len(exits) == 1 {
+		switch {
+		case len(exits) > 1:
+		case c.ledger(c.Lead):
+			c.Basis = "the scheduler's record is the only word of an end that is in evidence"
+		default:
 			c.Basis = "the only process that ended by itself; the rest were stopped or gave up waiting"
 		}
 		return

@@ -46,7 +46,7 @@ func (b *book) add(p *parser, r record) {
 //     what belongs to the starts before is marked as earlier.
 //  2. For each job's last start that is not COMPLETED, the row nearest to the
 //     failure is taken: the first step of the program with the job's state, else
-//     the first row with it.
+//     the first row with it. A row that says who cancelled the job is nearer.
 //  3. Tables of several jobs say of none how it ended, unless the artifact is
 //     known to belong to one of them.
 func (b *book) close(p *parser) {
@@ -92,7 +92,7 @@ func (b *book) close(p *parser) {
 			case !had:
 				nearest[job] = i
 			default:
-				if _, already := b.rows[old].step(); program && !already && r.state == b.rows[old].state {
+				if _, already := b.rows[old].step(); program && !already && r.state == b.rows[old].state && b.rows[old].by == "" {
 					nearest[job] = i
 				}
 			}
@@ -177,7 +177,7 @@ func (p *parser) endEvent(r *record, who evidence.Who, limit evidence.Value) evi
 			}
 		}
 	case evidence.Cancelled:
-		if r.by != "" {
+		if r.by != "" && r.by != "0" { // root is the administrator, and Slurm itself
 			attrs["what"] = evidence.TextOf("slurm-user")
 		}
 	}
