@@ -1,6 +1,6 @@
 // Package slurm reads what the commands and daemons of Slurm 17.11 to 25.05 print
 // about a job: sacct (columns, -P, -p, --json), scontrol show job and node,
-// squeue, sinfo -R, seff, job scripts, and the logs of slurmctld and slurmd.
+// squeue, sinfo -R, seff, job scripts, the environment of a job, and the logs of slurmctld and slurmd.
 // What slurmstepd and srun print into the job's own log is the business of the
 // reader of logs.
 //
@@ -69,6 +69,7 @@ func (slurm) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	}
 	p := newParser(discard{}, evidence.Artifact{Path: a.Path})
 	taken, all, daemon := 0, 0, 0
+	env := strings.Contains(text, "\nSLURM_JOB_ID=")
 	for i, s := range lines {
 		if strings.TrimSpace(s) == "" {
 			continue
@@ -78,10 +79,10 @@ func (slurm) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		if isDaemon(l.text) {
 			daemon++
 		}
-		if p.feed(l) {
+		if p.feed(l) || env && assignment.MatchString(l.text) {
 			taken++
 		}
-		if p.tables == 0 && daemon == 0 && all > 8 {
+		if p.tables == 0 && daemon == 0 && all > 8 && !env {
 			return reader.No
 		}
 	}
@@ -191,7 +192,7 @@ func newParser(s reader.Sink, a evidence.Artifact) *parser {
 }
 
 // headers are tried on every line.
-var headers = [...]func(*parser, string) table{sacctHeader, jobHeader, nodeHeader, squeueHeader, sinfoHeader, seffHeader, scriptHeader}
+var headers = [...]func(*parser, string) table{sacctHeader, jobHeader, nodeHeader, squeueHeader, sinfoHeader, seffHeader, scriptHeader, environHeader}
 
 // feed takes one line and reports whether it knew what to do with it.
 func (p *parser) feed(l line) bool {

@@ -127,6 +127,31 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestEnviron: ranks get hosts only where the environment leaves nothing open.
+func TestEnviron(t *testing.T) {
+	text, err := os.ReadFile("testdata/environ.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranks := func(text string) int {
+		n := 0
+		for _, e := range read(t, "env.txt", "", text).Events {
+			if e.Kind == evidence.RankInfo {
+				n++
+			}
+		}
+		return n
+	}
+	if n := ranks(string(text)); n != 12 {
+		t.Errorf("%d ranks, want 12", n)
+	}
+	for _, change := range [][2]string{{"=block", "=cyclic"}, {"SLURM_DISTRIBUTION=block\n", ""}, {"NTASKS=12", "NTASKS=13"}, {"4(x3)", "4(x2)"}, {"4(x3)", "999999(x999999)"}, {"ON_NODE=4", "ON_NODE=8"}, {"rk[01-03]", "rk[01-0"}} {
+		if n := ranks(strings.Replace(string(text), change[0], change[1], 1)); n != 0 {
+			t.Errorf("%q for %q: %d ranks", change[1], change[0], n)
+		}
+	}
+}
+
 func TestSize(t *testing.T) {
 	for text, want := range map[string][2]int64{
 		"64G": {64 << 30, 64 << 30}, "204800Mn": {200 << 30, 200 << 30}, "16": {16 << 20, 16 << 20}, "0": {0, 0}, "1.5T": {3 << 39, 3 << 39}, "62.00 GB": {62 << 30, 62 << 30},
