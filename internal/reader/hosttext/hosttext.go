@@ -206,10 +206,6 @@ func (p *parser) event(kind evidence.Kind, l line, w evidence.Who, attrs evidenc
 	return evidence.Event{Kind: kind, Who: w, Stamp: p.stamp, Step: evidence.None, Text: strings.TrimSpace(l.text[:min(len(l.text), maxQuote)]), Attrs: attrs, Span: p.span(l)}
 }
 
-func (p *parser) fact(name string, v evidence.Value, l line) {
-	p.s.Fact(evidence.Fact{Name: name, Value: v, Who: p.who(), Span: p.span(l)})
-}
-
 // discard is the sink of Sniff.
 type discard struct{}
 
