@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,28 @@ func benchLiterals(b *testing.B) []Atom {
 		}
 	}
 	return literals(out...)
+}
+
+// benchMatcher compiles atoms for the kernels that INQUEST_BENCH_KERNEL names (go,
+// avx2 or avx512; the best by default), by the plan in the file that
+// INQUEST_BENCH_PLAN names or else by that of the program.
+func benchMatcher(b *testing.B, atoms []Atom) *Matcher {
+	use, plan := best, trained()
+	if name := os.Getenv("INQUEST_BENCH_KERNEL"); name != "" {
+		i := slices.Index([]string{"go", "avx2", "avx512"}, name)
+		if i < 0 || level(i) > best {
+			b.Skipf("no kernel %q on this processor", name)
+		}
+		use = level(i)
+	}
+	if name := os.Getenv("INQUEST_BENCH_PLAN"); name != "" {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		plan = ParsePlan(string(text))
+	}
+	return build(atoms, plan, use)
 }
 
 func literals(texts ...string) []Atom {
@@ -110,11 +133,12 @@ func BenchmarkScan(b *testing.B) {
 		}{
 			{"signatures", benchLiterals(b)},
 			{"metrics", append(benchLiterals(b), metricAnchors...)},
+			{"program", ProgramAtoms()},
 			{"short", append(benchLiterals(b), short...)},
 			{"fold", append(benchLiterals(b), Atom{Text: "segmentation fault", Fold: true})},
 		} {
 			b.Run(text.name+"/"+set.name, func(b *testing.B) {
-				m := New(set.atoms)
+				m := benchMatcher(b, set.atoms)
 				var hits []Hit
 				n := 0
 				b.SetBytes(int64(len(text.data)))
@@ -132,8 +156,8 @@ func BenchmarkScan(b *testing.B) {
 }
 
 // BenchmarkLines reads a generated log or the file that INQUEST_BENCH_FILE
-// names: without atoms (counting lines only), for signatures, and for
-// signatures and metric anchors, which stand on most lines.
+// names: without atoms (counting lines only), for signatures, for signatures and
+// metric anchors, which stand on most lines, and for all that inquest looks for.
 func BenchmarkLines(b *testing.B) {
 	var open func() io.ReadCloser
 	if name := os.Getenv("INQUEST_BENCH_FILE"); name != "" {
@@ -150,14 +174,15 @@ func BenchmarkLines(b *testing.B) {
 	}
 	for _, set := range []struct {
 		name  string
-		atoms []Atom
+		atoms func() []Atom
 	}{
-		{"count", nil},
-		{"signatures", benchLiterals(b)},
-		{"metrics", append(benchLiterals(b), metricAnchors...)},
+		{"count", func() []Atom { return nil }},
+		{"signatures", func() []Atom { return benchLiterals(b) }},
+		{"metrics", func() []Atom { return append(benchLiterals(b), metricAnchors...) }},
+		{"program", ProgramAtoms},
 	} {
 		b.Run(set.name, func(b *testing.B) {
-			m := New(set.atoms)
+			m := benchMatcher(b, set.atoms())
 			var stats Stats
 			hits := 0
 			for b.Loop() {

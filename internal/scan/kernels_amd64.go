@@ -4,41 +4,41 @@ import "golang.org/x/sys/cpu"
 
 // best is the level of this processor.
 var best = func() level {
-	switch x := &cpu.X86; {
-	case x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VBMI && x.HasPOPCNT:
+	x := &cpu.X86
+	avx := x.HasAVX2 && x.HasBMI1 && x.HasPOPCNT
+	switch {
+	case avx && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VBMI && x.HasAVX512VBMI2:
 		return avx512
-	case x.HasAVX2:
+	case avx:
 		return avx2
 	}
 	return plainGo
 }()
 
-// sieveList looks at the positions 0, 4, 8 and so on before 64*blocks of the text
-// at buf and puts the offsets of those whose gram is in the bitmap into list, in
-// order. It returns how many there are, and loads one byte past the last block.
+// teddyWide looks at every position before 64*blocks of the text at buf. The
+// offsets of those that the tables let through it puts into list, in order, and
+// returns how many there are; it may write 64 more. For each block it sets the
+// bits of the newlines in marks. It loads three bytes past the last block. dense
+// is not zero where most blocks are expected to have such positions.
 //
 //go:noescape
-func sieveList(buf *byte, blocks int, bits *bitmap, mask uint64, list *[scanBlock/4 + 16]uint32) (count int)
+func teddyWide(buf *byte, blocks int, tables *wideTables, list *uint32, marks *uint64, dense uint64) (count int)
 
-// teddyList looks at every position before 64*blocks of the text at buf and sets
-// the bits of those that the tables let through, 64 positions in each of sets.
-// It loads three bytes past the last block.
+// halve writes the high half of each byte of the blocks at buf, and of five bytes
+// past the last one, to high, and sets the bits of the newlines in marks.
 //
 //go:noescape
-func teddyList(buf *byte, blocks int, tables *wideTables, sets *[scanBlock / 64]uint64)
+func halve(buf *byte, blocks int, high *byte, marks *uint64)
 
-// teddyFind looks at the 32 positions buf[n:n+32] for n = 0, 32, 64 and so on,
-// until one of them is let through by the tables or fewer than 35 bytes are left.
-// It returns n and a bit for each such position, the lowest for buf[n]; none when
-// buf was too short to go on.
+// teddyNibble is teddyWide for AVX2, with what halve has written. It adds base to
+// the offsets, loads five bytes past the last block, and may write four offsets
+// more.
 //
 //go:noescape
-func teddyFind(buf []byte, tables *teddyTables) (n int, set uint32)
+func teddyNibble(buf *byte, blocks int, tables *nibbleTables, high *byte, list *uint32, base int, dense uint64) (count int)
 
-// sieveFind looks at the eight positions n, n+4 to n+28 of buf for n = 0, 32, 64
-// and so on, until the gram of one of them is in the bitmap or fewer than 40
-// bytes are left. It returns n and a bit for each such position, the lowest for
-// n; none when buf was too short to go on.
+// siftWide keeps those of the n offsets in list at which a gram of the set may
+// stand, and returns how many these are. It may write 15 more.
 //
 //go:noescape
-func sieveFind(buf []byte, bits *bitmap, mask uint64) (n int, set uint32)
+func siftWide(buf *byte, list *uint32, n int, set *gramSet) (count int)

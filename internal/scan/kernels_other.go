@@ -5,10 +5,11 @@ package scan
 // best is the level of this processor: there are kernels on amd64 only.
 const best = plainGo
 
-// Without kernels every position is left to the caller.
+// Without kernels no teddy is made.
 
-func teddyFind([]byte, *teddyTables) (n int, set uint32)    { return 0, 0 }
-func sieveFind([]byte, *bitmap, uint64) (n int, set uint32) { return 0, 0 }
-
-func sieveList(*byte, int, *bitmap, uint64, *[scanBlock/4 + 16]uint32) (count int) { return 0 }
-func teddyList(*byte, int, *wideTables, *[scanBlock / 64]uint64)                   {}
+func teddyWide(*byte, int, *wideTables, *uint32, *uint64, uint64) (count int) { return 0 }
+func halve(*byte, int, *byte, *uint64)                                        {}
+func teddyNibble(*byte, int, *nibbleTables, *byte, *uint32, int, uint64) (count int) {
+	return 0
+}
+func siftWide(*byte, *uint32, int, *gramSet) (count int) { return 0 }

@@ -54,9 +54,21 @@ type Stats struct {
 type scratch struct {
 	buf  []byte
 	hits []Hit
+	// marks has a bit for each newline of what was scanned last, if the matcher is
+	// marking; it is nil otherwise.
+	marks []uint64
+	pass  pass
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{buf: make([]byte, readSize+MaxLine)} }}
+
+// scan looks for the atoms in text, a part of buf.
+func (w *walk) scan(text []byte) {
+	if words := len(text)/64 + 1; w.m.marking && len(w.marks) < words {
+		w.marks = make([]uint64, len(w.buf)/64+1)
+	}
+	w.hits = w.m.scan(&w.pass, text, w.hits[:0], w.marks)
+}
 
 // Lines reads r to its end and calls visit for each line with a hit, and for
 // each line after one for which visit returned true; of a line with several
@@ -177,7 +189,7 @@ func (w *walk) finish(end int) {
 		w.endLong(end, true)
 		return
 	}
-	w.hits = w.m.Scan(w.buf[:end], w.hits[:0])
+	w.scan(w.buf[:end])
 	if end > MaxLine {
 		w.stats.LongLines++
 	}
@@ -190,7 +202,7 @@ func (w *walk) finish(end int) {
 // start before limit and were not handed over yet. ended says that the line's
 // end is known to be at end.
 func (w *walk) windows(end, limit int, ended, last bool) {
-	w.hits = w.m.Scan(w.buf[:end], w.hits[:0])
+	w.scan(w.buf[:end])
 	done := int(w.done - w.offset)
 	hits := w.hits
 	for len(hits) > 0 && hits[0].Off < done {
@@ -210,34 +222,36 @@ func (w *walk) windows(end, limit int, ended, last bool) {
 // The first is line w.number.
 func (w *walk) whole(from, to int) {
 	b := w.buf[from:to]
-	w.hits = w.m.Scan(b, w.hits[:0])
-	for i := range w.hits {
-		w.hits[i].Off += from
+	w.scan(b)
+	text := lines{text: b}
+	if w.m.marking {
+		text.marks = w.marks
 	}
 	number := w.number
 	hits := w.hits
-	at := from // start of line number
-	for at < to {
+	at := 0 // start of line number in b
+	for at < len(b) {
 		if !w.want {
 			if len(hits) == 0 {
 				break
 			}
-			start, skipped := lineOf(w.buf, at, hits[0].Off)
+			start, skipped := text.of(at, hits[0].Off)
 			number += skipped
 			at = start
 		}
 		w.number = number
-		end := at + bytes.IndexByte(w.buf[at:to], '\n')
+		end := text.end(at)
 		n := 0
 		for n < len(hits) && hits[n].Off <= end {
+			hits[n].Off += from
 			n++
 		}
-		w.one(at, end, hits[:n], false)
+		w.one(from+at, from+end, hits[:n], false)
 		hits = hits[n:]
 		at = end + 1
 		number++
 	}
-	w.number = number + int64(bytes.Count(w.buf[at:to], newline))
+	w.number = number + text.count(at, len(b))
 	w.stats.LongLines += longLines(b)
 }
 
@@ -246,7 +260,8 @@ var newline = []byte{'\n'}
 // one visits the line buf[at:end] with those of the hits that lie inside it.
 // It visits nothing when none does, unless the line was asked for.
 func (w *walk) one(at, end int, hits []Hit, last bool) {
-	w.line = Line{Number: w.number, Offset: w.offset + int64(at), Length: int64(end - at), Ended: true, Last: last}
+	l := &w.line // set field by field: the pointers in it change seldom
+	l.Number, l.Offset, l.Length, l.Ended, l.WindowAt, l.Last = w.number, w.offset+int64(at), int64(end-at), true, 0, last
 	if end-at > MaxLine {
 		w.start = w.line.Offset
 		w.want = w.long(at, end, hits)
@@ -320,24 +335,94 @@ func chomp(line []byte) []byte {
 	return line
 }
 
-// lineOf returns the start of the line that holds buf[off], where a line starts
-// at from <= off, and how many lines lie between.
-func lineOf(buf []byte, from, off int) (start int, skipped int64) {
+// lines is text whose last byte is a \n, with its newlines: a bit for each byte,
+// or nil where no kernel has left them.
+type lines struct {
+	text  []byte
+	marks []uint64
+}
+
+// end returns the place of the first newline from at on.
+func (l lines) end(at int) int {
+	if l.marks == nil {
+		return at + bytes.IndexByte(l.text[at:], '\n')
+	}
+	k := at / 64
+	set := l.marks[k] >> (at % 64) << (at % 64)
+	for set == 0 {
+		k++
+		set = l.marks[k]
+	}
+	return 64*k + bits.TrailingZeros64(set)
+}
+
+// of returns the start of the line that holds text[off], where a line starts at
+// from <= off, and how many lines lie between.
+func (l lines) of(from, off int) (start int, skipped int64) {
+	if l.marks != nil {
+		return l.marked(from, off)
+	}
 	// The next lines are walked along; over a longer gap counting in bulk and
 	// looking back is quicker.
 	const near = 1 << 10
 	if off-from > near {
-		n := bytes.Count(buf[from:off], newline)
-		return from + lastNewline(buf[from:off]) + 1, int64(n)
+		n := bytes.Count(l.text[from:off], newline)
+		return from + lastNewline(l.text[from:off]) + 1, int64(n)
 	}
 	for {
-		nl := bytes.IndexByte(buf[from:off], '\n')
+		nl := bytes.IndexByte(l.text[from:off], '\n')
 		if nl < 0 {
 			return from, skipped
 		}
 		from += nl + 1
 		skipped++
 	}
+}
+
+// marked is of by the marks.
+func (l lines) marked(from, off int) (start int, skipped int64) {
+	k, first := off/64, from/64
+	set := l.marks[k] & (1<<(off%64) - 1) // the newlines before off
+	start = from
+	for {
+		if k == first {
+			set &= ^uint64(0) << (from % 64)
+		}
+		if set != 0 && skipped == 0 {
+			start = 64*k + bits.Len64(set)
+		}
+		skipped += int64(bits.OnesCount64(set))
+		if k == first {
+			return start, skipped
+		}
+		k--
+		set = l.marks[k]
+	}
+}
+
+// count returns the number of newlines in text[from:to].
+func (l lines) count(from, to int) int64 {
+	if l.marks == nil {
+		return int64(bytes.Count(l.text[from:to], newline))
+	}
+	return countMarks(l.marks, from, to)
+}
+
+// countMarks counts the marks of the bytes from from on and before to.
+func countMarks(marks []uint64, from, to int) (n int64) {
+	if from >= to {
+		return 0
+	}
+	first, last := from/64, (to-1)/64
+	head, tail := ^uint64(0)<<(from%64), ^uint64(0)>>(63-(to-1)%64)
+	if first == last {
+		return int64(bits.OnesCount64(marks[first] & head & tail))
+	}
+	n = int64(bits.OnesCount64(marks[first]&head) + bits.OnesCount64(marks[last]&tail))
+	for _, m := range marks[first+1 : last] {
+		n += int64(bits.OnesCount64(m))
+	}
+	return n
 }
 
 // lastNewline returns the index of the last \n in b or -1, eight bytes at a time.

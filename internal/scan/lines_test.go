@@ -29,10 +29,10 @@ func (v visited) String() string {
 // wantsMore is what the visits of these tests return: it depends on the line only.
 func wantsMore(number int64) bool { return number%3 == 1 }
 
-func collect(t *testing.T, atoms []Atom, r io.Reader) ([]visited, Stats) {
+func collect(t *testing.T, m *Matcher, r io.Reader) ([]visited, Stats) {
 	t.Helper()
 	var out []visited
-	stats, err := New(atoms).Lines(context.Background(), r, func(l *Line) bool {
+	stats, err := m.Lines(context.Background(), r, func(l *Line) bool {
 		out = append(out, visited{l.Number, l.Offset, l.Length, l.WindowAt, string(l.Text), append([]Hit(nil), l.Hits...), l.Last})
 		return wantsMore(l.Number)
 	})
@@ -75,19 +75,21 @@ func (c choppy) Read(p []byte) (int, error) {
 func checkLines(t *testing.T, atoms []Atom, text []byte, seed uint64) {
 	t.Helper()
 	want, wantStats := naiveLines(atoms, text)
-	readers := map[string]io.Reader{
-		"whole":           bytes.NewReader(text),
-		"with the error":  iotest.DataErrReader(bytes.NewReader(text)),
-		"random pieces":   choppy{bytes.NewReader(text), rand.New(rand.NewPCG(seed, 1)), 1 + int(seed%100)},
-		"bytes one a one": iotest.OneByteReader(bytes.NewReader(text)),
-	}
-	for name, r := range readers {
-		got, stats := collect(t, atoms, r)
-		if stats != wantStats {
-			t.Fatalf("%s: %.200q:\n got %+v\nwant %+v", name, text, stats, wantStats)
+	for use, m := range matchers(atoms) {
+		readers := map[string]io.Reader{
+			"whole":           bytes.NewReader(text),
+			"with the error":  iotest.DataErrReader(bytes.NewReader(text)),
+			"random pieces":   choppy{bytes.NewReader(text), rand.New(rand.NewPCG(seed, 1)), 1 + int(seed%100)},
+			"bytes one a one": iotest.OneByteReader(bytes.NewReader(text)),
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) || !slices.EqualFunc(got, want, func(a, b visited) bool { return a.text == b.text }) {
-			t.Fatalf("%s: atoms %+v in %.200q:\n got %v\nwant %v", name, atoms, text, got, want)
+		for name, r := range readers {
+			got, stats := collect(t, m, r)
+			if stats != wantStats {
+				t.Fatalf("%s, matcher %d: %.200q:\n got %+v\nwant %+v", name, use, text, stats, wantStats)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) || !slices.EqualFunc(got, want, func(a, b visited) bool { return a.text == b.text }) {
+				t.Fatalf("%s, matcher %d: atoms %+v in %.200q:\n got %v\nwant %v", name, use, atoms, text, got, want)
+			}
 		}
 	}
 }
@@ -131,9 +133,11 @@ func TestLinesOverReads(t *testing.T) {
 	atoms := literals("'loss': ", "line 1", "=}", "{'l")
 	want, wantStats := naiveLines(atoms, text)
 	for _, skip := range []int{0, 1, 2, 3, 5, 8, 13, 100} {
-		got, stats := collect(t, atoms, io.MultiReader(bytes.NewReader(text[:skip]), bytes.NewReader(text[skip:])))
-		if stats != wantStats || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("cut at %d: other lines than by splitting, %+v, want %+v", skip, stats, wantStats)
+		for use, m := range matchers(atoms) {
+			got, stats := collect(t, m, io.MultiReader(bytes.NewReader(text[:skip]), bytes.NewReader(text[skip:])))
+			if stats != wantStats || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("cut at %d, matcher %d: other lines than by splitting, %+v, want %+v", skip, use, stats, wantStats)
+			}
 		}
 	}
 }

@@ -1,21 +1,22 @@
 // Package scan finds many literals in whole buffers of log text at once, and
 // the lines that hold them. It knows no literal's meaning.
 //
-// A literal of eight bytes or more is found by a sieve: at every offset of a
-// grid of step four it holds one of the four consecutive five-byte grams of its
-// rarest window, so only every fourth position is hashed and looked up in a
-// bitmap that stays in the first-level cache, and only where a bit is set is a
-// literal compared; hundreds of long literals cost little more than a few.
-// Shorter ones are found by a teddy for each hundred of them where the
-// processor has AVX2, and else by a denser sieve, which costs more than that of
-// all the long ones. Both have kernels for AVX2 and, two to four times as quick,
-// for AVX-512. So choose literals of eight bytes or more where there is a choice,
-// and rare ones: each hit costs about 20 ns. Newlines are counted in bulk between
-// the lines that are visited.
+// With AVX2, and about twice as quick with AVX-512, a teddy looks at every position
+// for all literals of any length, and marks the newlines on the way. On other
+// processors a literal of eight bytes or more is found by a sieve: at every offset
+// of a grid of step five it holds one of the five consecutive four-byte grams of
+// its rarest window, so only every fifth position is hashed and looked up in a
+// bitmap that stays in the first-level cache. Shorter ones are found by a denser
+// sieve, which costs more than that of all the long ones. Hundreds of literals cost
+// little more than a few, as long as the places where they are looked for are well
+// chosen: plan.txt holds those of the program's own, found by Train; others are
+// placed by tables of how often bytes occur. So choose rare literals of eight bytes
+// or more where there is a choice: each hit costs about 15 ns.
 package scan
 
 import (
 	"bytes"
+	_ "embed"
 	"slices"
 	"sync"
 )
@@ -32,6 +33,10 @@ type Atom struct {
 	// prints its frames, each with the same literals, into one line.
 	Leads, Follows bool
 }
+
+// dims reports whether the order in which the atom is found matters: one filter
+// finds all such atoms.
+func (a *Atom) dims() bool { return a.Leads || a.Follows }
 
 // Except names the neighbours, in exact case, with which an atom doesn't count.
 type Except struct {
@@ -50,8 +55,12 @@ type Hit struct {
 type Matcher struct {
 	atoms   []Atom
 	filters []filter
-	longest int // bytes of the longest atom
+	longest int  // bytes of the longest atom
+	marking bool // the filters see the newlines
 }
+
+// maxFilters is the greatest number of filters of a matcher.
+const maxFilters = 2
 
 // longAtom is the least length, in bytes, of an atom that the sparse sieve finds.
 const longAtom = 8
@@ -70,68 +79,100 @@ type pass struct {
 	hits  []Hit
 	dim   int // before this offset atoms that follow don't count
 
-	// Where the kernels for AVX-512 put the positions of one block that are worth
-	// a look: written without a branch, because whether a position is one cannot
-	// be predicted.
-	list [scanBlock/4 + 16]uint32 // of a sieve: offsets
-	sets [scanBlock / 64]uint64   // of a teddy: a bit for each position
+	marks []uint64               // a bit for each byte of buf: the newlines, where teddies look
+	list  [scanBlock + 64]uint32 // of a teddy: offsets worth a look in one block
+	dense uint64                 // not zero if most blocks of 64 bytes have such offsets
+	high  [64*halved + 32]byte   // what halve writes
+	spare []uint64               // for marks
 }
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
 
-// New compiles atoms. An empty atom never matches. It takes about two
-// microseconds for each atom.
-func New(atoms []Atom) *Matcher { return build(atoms, best) }
+// New compiles atoms. An empty atom never matches. It takes a few microseconds
+// for each atom, and more for one that plan.txt does not know.
+func New(atoms []Atom) *Matcher { return build(atoms, trained(), best) }
+
+// trained is the plan for the atoms of the program, made by TestPlanCurrent.
+var trained = sync.OnceValue(func() Plan { return ParsePlan(trainedText) })
+
+//go:embed plan.txt
+var trainedText string
 
 // A level says which instructions the kernels may use.
 type level int
 
 const (
 	plainGo level = iota
-	avx2
-	avx512 // with BW, and VBMI for teddies
+	avx2          // with BMI1
+	avx512        // with BW, VBMI and VBMI2
 )
 
-func build(atoms []Atom, use level) *Matcher {
+func build(atoms []Atom, plan Plan, use level) *Matcher {
 	m := &Matcher{atoms: slices.Clone(atoms)}
 	var long, short []int32
 	for i, a := range m.atoms {
 		switch n := len(a.Text); {
 		case n == 0:
 			continue
-		case n >= longAtom:
+		case n >= longAtom && !a.dims():
 			long = append(long, int32(i))
 		default:
 			short = append(short, int32(i))
 		}
 		m.longest = max(m.longest, len(a.Text))
 	}
-	if use > plainGo && len(short) <= maxTeddies*teddyAtoms {
-		n := (len(short) + teddyAtoms - 1) / teddyAtoms // as few teddies as will do, of one size
-		for k := range n {
-			m.filters = append(m.filters, newTeddy(m.atoms, short[len(short)*k/n:len(short)*(k+1)/n], use))
-		}
-		short = nil
+	if len(long)+len(short) == 0 {
+		return m
+	}
+	if use > plainGo {
+		m.teddies(plan, use, len(long)+len(short))
+		return m
 	}
 	for _, ids := range [][]int32{long, short} {
 		if len(ids) > 0 {
-			m.filters = append(m.filters, newSieve(m.atoms, ids, use))
+			m.filters = append(m.filters, newSieve(m.atoms, ids, plan))
 		}
 	}
 	return m
 }
 
+// teddies makes the filters for n atoms.
+func (m *Matcher) teddies(plan Plan, use level, n int) {
+	buckets := teddyBuckets
+	hint := plan.wide
+	if use < avx512 {
+		buckets = nibbleBuckets(n)
+		hint = plan.nibble
+	}
+	at := places(m.atoms, buckets, hint)
+	for first := 0; first < buckets; first += teddyBuckets {
+		m.filters = append(m.filters, newTeddy(m.atoms, at, first, use))
+	}
+	m.marking = true
+}
+
 // scanBlock is how many bytes each filter runs over before the next one does: the
 // text is then still in the first-level cache, and hits need little sorting.
-const scanBlock = 8 << 10
+const scanBlock = 16 << 10
 
 // Scan appends every occurrence of every atom in buf to hits, overlapping ones
 // too, ordered by Off and then by Atom, and returns the extended slice.
 func (m *Matcher) Scan(buf []byte, hits []Hit) []Hit {
-	var next [2 + maxTeddies]int // position of each filter
-	base := len(hits)
 	p := passes.Get().(*pass)
-	p.atoms, p.buf, p.hits, p.dim = m.atoms, buf, hits, 0
+	if words := len(buf)/64 + 1; m.marking && len(p.spare) < words {
+		p.spare = make([]uint64, words)
+	}
+	hits = m.scan(p, buf, hits, p.spare)
+	passes.Put(p)
+	return hits
+}
+
+// scan is Scan. A matcher that is marking also leaves in marks a bit for each byte
+// of buf that is a newline; there must be room for one word more than buf fills.
+func (m *Matcher) scan(p *pass, buf []byte, hits []Hit, marks []uint64) []Hit {
+	var next [maxFilters]int // position of each filter
+	base := len(hits)
+	p.atoms, p.buf, p.hits, p.dim, p.marks = m.atoms, buf, hits, 0, marks
 	for at := 0; at < len(buf); at += scanBlock {
 		limit := min(at+scanBlock, len(buf))
 		found := len(p.hits)
@@ -143,8 +184,7 @@ func (m *Matcher) Scan(buf []byte, hits []Hit) []Hit {
 		}
 	}
 	hits = p.hits
-	p.atoms, p.buf, p.hits = nil, nil, nil
-	passes.Put(p)
+	p.atoms, p.buf, p.hits, p.marks = nil, nil, nil, nil
 	return hits
 }
 

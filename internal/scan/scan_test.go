@@ -68,11 +68,16 @@ func checkScan(t *testing.T, atoms []Atom, buf []byte) {
 	}
 }
 
-// matchers returns one matcher of each kind that this processor can run.
+// matchers returns matchers of each kind that this processor can run: by no plan,
+// and by one without sense, of which a part fits no atom.
 func matchers(atoms []Atom) []*Matcher {
+	plan := Plan{of: map[planKey]planned{}}
+	for i, a := range atoms {
+		plan.of[planKey{a.Text, a.Fold}] = planned{place{7 * i % (len(a.Text) + 1), i % 9}, place{5 * i % (len(a.Text) + 1), 3 * i % 17}, 3 * i % (len(a.Text) + 2)}
+	}
 	var out []*Matcher
 	for use := plainGo; use <= best; use++ {
-		out = append(out, build(atoms, use))
+		out = append(out, build(atoms, Plan{}, use), build(atoms, plan, use))
 	}
 	return out
 }
@@ -163,20 +168,94 @@ func TestScanRandom(t *testing.T) {
 	}
 	// More atoms than a small bitmap is used for, and several blocks.
 	checkScan(t, randomAtoms(r, "abcd", 200, 12), randomText(r, "abcd", 2*scanBlock+5))
+	// So many that nibbleTables need more buckets, and of all bytes.
+	var every strings.Builder
+	for c := range 256 {
+		every.WriteByte(byte(c))
+	}
+	many := randomAtoms(r, every.String(), 700, 9)
+	buf := randomText(r, every.String(), 3*scanBlock+77)
+	for range 500 {
+		copy(buf[r.IntN(len(buf)):], many[r.IntN(len(many))].Text)
+	}
+	checkScan(t, many, buf)
 	// So many hits that they are far from order when found.
 	checkScan(t, literals(strings.Repeat("a", 40), "aaaaaaaa", "aa"), bytes.Repeat([]byte("a"), 2*scanBlock))
+}
+
+// TestScanEnds cuts a text at every length around the borders of the blocks that
+// kernels take, inside and outside of a buffer that goes on.
+func TestScanEnds(t *testing.T) {
+	atoms := []Atom{{Text: "ab"}, {Text: "b\n"}, {Text: "xyz1"}, {Text: "YZ12", Fold: true}, {Text: "xyz123456"}, {Text: "\xe2\x80\xa6 done"}, {Text: "\n"}}
+	text := bytes.Repeat([]byte("ab\nxyz123456 \xe2\x80\xa6 done, XYZ12\n--"), 2+scanBlock/30)
+	ms := matchers(atoms)
+	for _, base := range []int{0, 64, 128, scanBlock} {
+		for n := max(base-70, 0); n < base+70; n++ {
+			want := naive(atoms, text[:n])
+			for use, m := range ms {
+				for _, buf := range [][]byte{text[:n], bytes.Clone(text[:n])} {
+					if got := m.Scan(buf, nil); !slices.Equal(got, want) {
+						t.Fatalf("matcher %d, %d bytes: got %v, want %v", use, n, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestMarks compares the newlines that kernels leave with those of the text.
+func TestMarks(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 32))
+	for _, m := range matchers(literals("needle", "x")) {
+		if !m.marking {
+			continue
+		}
+		for _, n := range []int{0, 1, 63, 64, 65, 69, 128, scanBlock - 1, scanBlock, scanBlock + 1, 2*scanBlock + 63} {
+			buf := randomText(r, "\n\nab\x8a\x1a", n)
+			marks := make([]uint64, n/64+1)
+			m.scan(new(pass), buf, nil, marks)
+			text := lines{text: append(buf, '\n'), marks: nil}
+			marked := lines{text: text.text, marks: marks}
+			for i := range n {
+				if got, want := marks[i/64]>>(i%64)&1 == 1, buf[i] == '\n'; got != want {
+					t.Fatalf("%d bytes: mark %d is %v", n, i, got)
+				}
+			}
+			for range 50 {
+				from := r.IntN(n + 1)
+				to := from + r.IntN(n-from+1)
+				if got, want := marked.count(from, to), text.count(from, to); got != want {
+					t.Fatalf("count(%d, %d) = %d, want %d", from, to, got, want)
+				}
+				if to == n {
+					continue
+				}
+				at, skipped := marked.of(from, to)
+				wantAt, wantSkipped := text.of(from, to)
+				if at != wantAt || skipped != wantSkipped {
+					t.Fatalf("of(%d, %d) = %d, %d, want %d, %d", from, to, at, skipped, wantAt, wantSkipped)
+				}
+				if i := bytes.IndexByte(buf[to:], '\n'); i >= 0 && marked.end(to) != to+i {
+					t.Fatalf("end(%d) = %d, want %d", to, marked.end(to), to+i)
+				}
+			}
+		}
+	}
 }
 
 func FuzzScan(f *testing.F) {
 	f.Add("CUDA error\nXid\nnan", "step 3: CUDA error: nan\nNVRM: Xid 31", uint64(2))
 	f.Add("aa\naaa\naaaaaaaa", "aaaaaaaaaaaaaaaaaaaaAAAA", uint64(7))
 	f.Add("\x00\n\xff", "\x00\xff\x00", uint64(0))
+	f.Add("loss=\ntime\nSXid\nDBE\nerror: \nA", "sxid DBE lossloss=timeERROR: ", uint64(20))
 	f.Fuzz(func(t *testing.T, words, text string, fold uint64) {
 		atoms := literals(strings.Split(words, "\n")...)
 		for i := range atoms {
 			atoms[i].Fold = fold>>(i%64)&1 == 1
 		}
 		checkScan(t, atoms, []byte(text))
+		// The same around the borders of blocks.
+		checkScan(t, atoms, []byte(strings.Repeat(text+".", min(200, 2*scanBlock/(len(text)+1)))))
 	})
 }
 

@@ -1,266 +1,391 @@
 package scan
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
-	"math/bits"
 	"slices"
 )
 
-// A teddy finds a few atoms of any length, looking at every position with
-// vector instructions. After the algorithm of the same name in Hyperscan (Wang
-// et al., NSDI 2019): the atoms are dealt out to eight buckets, one bit each. For
-// each of the first four bytes of an atom's window two tables, by the byte's low
-// and high half, say which buckets have such a byte there; where the and of all
-// eight look-ups is not zero, the atoms with the hash of the window are compared.
+// A teddy finds atoms of any length, looking at every position with vector
+// instructions. After the algorithm of the same name in Hyperscan (Wang et al.,
+// NSDI 2019): the atoms are dealt out to eight buckets, one bit each. For each of
+// the first bytes of an atom's window a table says which buckets have such a byte
+// there; where the and of the look-ups is not zero, one of the atoms may be.
+// Such a position is kept if a hash of the window is that of an atom's, and only
+// then are atoms compared. Which window and which bucket an atom has decides how
+// many positions that are: see places.
 type teddy struct {
 	use    level
-	tables teddyTables
-	wide   *wideTables // for AVX-512
-	// shorts are the atoms by the hash of their window: those of hash h are
-	// shorts[first[h]:first[h+1]]. Atoms shorter than a window are in tiny.
-	shorts, tiny []short
-	first        [257]uint16
+	wide   *wideTables   // for AVX-512
+	nibble *nibbleTables // for AVX2
+	grams  gramTable
 }
-
-// A short is an atom whose window starts off bytes from its start. An occurrence
-// is the eight bytes there, or-ed with fold, and-ed with mask, that equal text: an
-// atom of up to eight bytes is compared at once.
-type short struct {
-	text, fold, mask uint64
-	hash             uint8
-	follows          bool // as the atom
-	simple           bool // nothing else about the atom is to be looked at
-	atom, off        int32
-}
-
-func newShort(a Atom, id int32, off int) short {
-	e := short{atom: id, off: int32(off), follows: a.Follows, simple: len(a.Text) <= 8 && a.Except == nil && !a.Leads}
-	for k := range min(len(a.Text), 8) {
-		c, shift := a.Text[k], 8*k
-		e.mask |= 0xff << shift
-		if a.Fold && c|0x20 >= 'a' && c|0x20 <= 'z' {
-			e.fold |= 0x20 << shift
-		}
-		e.text |= uint64(c) << shift
-	}
-	e.text |= e.fold
-	if off+teddyWindow <= len(a.Text) {
-		var window uint32
-		for k := range teddyWindow {
-			window |= uint32(a.Text[off+k]) << (8 * k)
-		}
-		e.hash = windowHash(window)
-	}
-	return e
-}
-
-// windowHash is the same for both cases of a window's letters.
-func windowHash(window uint32) uint8 { return uint8((window | 0x20202020) * 0x9E3779B1 >> 24) }
 
 const (
-	teddyWindow = 4
-	teddyAtoms  = 96 // more make too many false alarms
-	maxTeddies  = 2  // more cost as much as a sieve
+	window       = 4 // bytes that are hashed, and looked up in wideTables
+	reach        = 6 // bytes that are looked up in nibbleTables
+	teddyBuckets = 8
 )
 
-// teddyTables holds, for each byte of the window, the table by the low half of
-// the byte and then that by the high half.
-type teddyTables [2 * teddyWindow][16]byte
+// nibbleBuckets returns how many buckets n atoms have with nibbleTables, which let
+// more through than wideTables.
+func nibbleBuckets(n int) int {
+	if n > 500 {
+		return 2 * teddyBuckets
+	}
+	return teddyBuckets
+}
 
 // wideTables holds, for each byte of the window, the table by the low seven bits
-// of the byte: letters of one bucket don't mix as they do by halves.
-type wideTables [teddyWindow][128]byte
+// of the byte.
+type wideTables [window][128]byte
 
-func newTeddy(atoms []Atom, ids []int32, use level) *teddy {
-	t := &teddy{use: use}
-	if use >= avx512 {
-		t.wide = new(wideTables)
-	}
-	type window struct {
-		text string
-		atom int32
-		off  int32
-	}
-	windows := make([]window, len(ids))
-	for i, id := range ids {
-		text := atoms[id].Text
-		n := min(len(text), teddyWindow)
-		at := rarest(text, mesh{1, n})
-		windows[i] = window{text[at : at+n], id, int32(at)}
-	}
-	slices.SortFunc(windows, func(a, b window) int {
-		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.atom, b.atom))
-	})
-	var deal dealer
-	for _, w := range windows {
-		bucket := deal.bucket(w.text, atoms[w.atom].Fold)
-		if e := newShort(atoms[w.atom], w.atom, int(w.off)); len(w.text) < teddyWindow {
-			t.tiny = append(t.tiny, e)
-		} else {
-			t.shorts = append(t.shorts, e)
-		}
-		for k := range teddyWindow {
-			for c := range 256 {
-				if k >= len(w.text) || byte(c) == w.text[k] || atoms[w.atom].Fold && equalFold([]byte{byte(c)}, w.text[k:k+1]) {
-					t.tables[2*k][c&15] |= 1 << bucket
-					t.tables[2*k+1][c>>4] |= 1 << bucket
-					if t.wide != nil {
-						t.wide[k][c&127] |= 1 << bucket
-					}
-				}
-			}
+// nibbleTables holds, for each byte from the window's start, the table by the low
+// half of the byte and then that by the high half; their bits say which buckets
+// have no such byte.
+type nibbleTables [2 * reach][16]byte
+
+// newTeddy makes the teddy of those atoms that places deals to the buckets from
+// first on.
+func newTeddy(atoms []Atom, places []place, first int, use level) *teddy {
+	t := &teddy{use: use, wide: new(wideTables), nibble: new(nibbleTables)}
+	for k := range t.nibble {
+		for c := range t.nibble[k] {
+			t.nibble[k][c] = math.MaxUint8
 		}
 	}
-	slices.SortStableFunc(t.shorts, func(a, b short) int { return int(a.hash) - int(b.hash) })
-	for _, e := range t.shorts {
-		t.first[int(e.hash)+1]++
+	var grams []gram
+	for id, a := range atoms {
+		at := places[id]
+		bit := int(at.bucket) - first
+		if a.Text == "" || bit < 0 || bit >= teddyBuckets {
+			continue
+		}
+		t.deal(a, at.off, 1<<bit)
+		grams = appendGrams(grams, a, int32(id), at.off)
 	}
-	for h := range t.first[1:] {
-		t.first[h+1] += t.first[h]
-	}
+	t.grams.fill(atoms, grams)
 	return t
 }
 
-// A dealer deals windows out to buckets. A bucket lets through every text that at
-// each place has a byte of one of its windows there, so it takes windows that are
-// alike; how many other texts it lets through is the product over the places of
-// how often their bytes occur.
-type dealer struct {
-	has   [8][teddyWindow][256]bool
-	often [8][teddyWindow]float64 // sum over the bytes of has
-}
-
-// bucket takes the window into the bucket that lets the fewest texts more through
-// for it, and returns that.
-func (d *dealer) bucket(text string, fold bool) int {
-	var sets [teddyWindow][]byte
-	for k := range sets {
-		switch {
-		case k >= len(text):
-			for c := range 256 {
-				sets[k] = append(sets[k], byte(c))
-			}
-		case fold && text[k]|0x20 >= 'a' && text[k]|0x20 <= 'z':
-			sets[k] = []byte{text[k] | 0x20, text[k] &^ 0x20}
-		default:
-			sets[k] = []byte{text[k]}
-		}
-	}
-	best, least := 0, math.Inf(1)
-	for b := range d.has {
-		before, after := 1.0, 1.0
-		for k, set := range sets {
-			sum := d.often[b][k]
-			before *= sum
-			for _, c := range set {
-				if !d.has[b][k][c] {
-					sum += byteOften[c]
+// deal lets the window of a at off through the bucket of the bit.
+func (t *teddy) deal(a Atom, off int, bit byte) {
+	for k := range reach {
+		if off+k >= len(a.Text) { // anything may follow the atom
+			for c := range 128 {
+				if k < window {
+					t.wide[k][c] |= bit
 				}
 			}
-			after *= sum
-		}
-		if more := after - before; more < least {
-			best, least = b, more
-		}
-	}
-	for k, set := range sets {
-		for _, c := range set {
-			if !d.has[best][k][c] {
-				d.has[best][k][c] = true
-				d.often[best][k] += byteOften[c]
+			for c := range 16 {
+				t.nibble[2*k][c] &^= bit
+				t.nibble[2*k+1][c] &^= bit
 			}
+			continue
+		}
+		for _, c := range a.reads(off + k) {
+			if k < window {
+				t.wide[k][c&127] |= bit
+			}
+			t.nibble[2*k][c&15] &^= bit
+			t.nibble[2*k+1][c>>4] &^= bit
 		}
 	}
-	return best
 }
 
-// byteOften is how often each byte occurs, by the table of classes.
-var byteOften = func() (p [256]float64) {
-	var size [classes]float64
-	for _, class := range classOf {
-		size[class]++
+// reads returns what byte i of the atom may read in the text; twice the same where
+// it is one byte only.
+func (a *Atom) reads(i int) [2]byte {
+	c := a.Text[i]
+	if a.Fold && letter(c) {
+		return [2]byte{c, c ^ 0x20}
 	}
-	for c, class := range classOf {
-		p[c] = math.Exp2(-float64(frequency[class]-'0')/2) / size[class]
-		switch {
-		case c >= 'a' && c <= 'z':
-			p[c] *= 1.8 // most letters are small
-		case c >= 'A' && c <= 'Z':
-			p[c] *= 0.2
-		}
-	}
-	return p
-}()
+	return [2]byte{c, c}
+}
 
-// scan adds the occurrences whose windows start in buf[i:limit] and returns limit,
-// from where the next call goes on.
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// scan adds the occurrences whose windows start in buf[i:limit] and returns from
+// where the next call goes on. i is a multiple of 64.
 func (t *teddy) scan(p *pass, i, limit int) int {
 	buf := p.buf
-	if t.wide != nil {
-		// The kernel loads 67 bytes for 64 positions.
-		if n := (min(limit, len(buf)-teddyWindow+1) - i) / 64; n > 0 {
-			teddyList(&buf[i], n, t.wide, &p.sets)
-			for _, set := range p.sets[:n] {
-				for ; set != 0; set &= set - 1 {
-					t.verify(p, i+bits.TrailingZeros64(set))
-				}
-				i += 64
-			}
-		}
-		if n := limit - i; n > 0 && n < 64 {
-			var end [64 + teddyWindow]byte // zeros behind the text
-			copy(end[:], buf[i:])
-			teddyList(&end[0], 1, t.wide, &p.sets)
-			for set := p.sets[0] & (1<<n - 1); set != 0; set &= set - 1 {
-				t.verify(p, i+bits.TrailingZeros64(set))
-			}
-			return limit
+	// The kernels load some bytes past the last block.
+	if n := (min(limit, len(buf)-reach+1) - i) / 64; n > 0 {
+		t.blocks(p, buf[i:], i, n)
+		i += 64 * n
+	}
+	for ; i < limit && limit == len(buf); i += 64 {
+		var end [64 + reach]byte // zeros behind the text
+		copy(end[:], buf[i:])
+		t.blocks(p, end[:], i, 1)
+	}
+	return i
+}
+
+// blocks looks at n blocks of text, which starts at buf[i].
+func (t *teddy) blocks(p *pass, text []byte, i, n int) {
+	var count int
+	if t.use >= avx512 {
+		count = teddyWide(&text[0], n, t.wide, &p.list[0], &p.marks[i/64], p.dense)
+	} else {
+		for at := 0; at < n; at += halved {
+			part := min(n-at, halved)
+			halve(&text[64*at], part, &p.high[0], &p.marks[i/64+at])
+			count += teddyNibble(&text[64*at], part, t.nibble, &p.high[0], &p.list[count], 64*at, p.dense)
 		}
 	}
-	for t.use == avx2 && i+32 <= limit {
-		n, set := teddyFind(buf[i:min(limit+teddyWindow-1, len(buf))], &t.tables)
-		i += n
-		if set == 0 {
+	p.dense = 0
+	if count > n/8 {
+		p.dense = 1
+	}
+	if count == 0 {
+		return
+	}
+	if t.use >= avx512 {
+		count = siftWide(&text[0], &p.list[0], count, &t.grams.set)
+	} else {
+		count = t.grams.set.sift(text, p.list[:count])
+	}
+	list := p.list[:count]
+	if len(t.grams.tiny) == 0 {
+		list = t.grams.likely(p.buf, i, list)
+	}
+	for _, off := range list {
+		t.grams.verify(p, i+int(off))
+	}
+}
+
+// halved is how many blocks are halved before they are looked at: they stay in
+// the first-level cache.
+const halved = 64
+
+// A gramSet holds the hashes of grams, a bit each.
+type gramSet [1 << (gramBits - 5)]uint32
+
+const gramBits = 16 // 8 KiB, which stay in the first-level cache beside the text
+
+func gramHash(text uint32) uint32 { return text * 0x9E3779B1 >> (32 - gramBits) }
+
+// sift keeps those of the offsets into text at which a gram of the set may stand.
+func (s *gramSet) sift(text []byte, list []uint32) int {
+	n := 0
+	for _, off := range list {
+		list[n] = off
+		h := gramHash(binary.LittleEndian.Uint32(text[off:]))
+		n += int(s[h/32] >> (h % 32) & 1)
+	}
+	return n
+}
+
+// A gramTable finds the atoms by the grams that their windows may read.
+type gramTable struct {
+	set gramSet
+	// entries by bucket, which is the low bits of the hash; those of bucket b are
+	// entries[first[b]:first[b+1]].
+	entries []gram
+	first   [1<<bucketBits + 1]uint32
+	heads   [1 << bucketBits]head
+	tiny    []gram // of atoms shorter than a window
+}
+
+const bucketBits = 12
+
+// A gram says that an occurrence of atom may start off bytes before the four
+// bytes text.
+type gram struct {
+	text uint32
+	atom int32
+	off  int32
+	// The occurrence reads check in the eight bytes at probe from its start, or-ed
+	// with fold and and-ed with mask.
+	probe             int32
+	check, fold, mask uint64
+	whole             bool // that is the whole atom, and nothing else about it is to be looked at
+	follows           bool // as the atom
+}
+
+// appendGrams adds the grams of an atom's window at off: one for each way to write
+// its letters. The rest of a window that reaches over the atom's end may be
+// anything.
+func appendGrams(grams []gram, a Atom, id int32, off int) []gram {
+	g := gram{atom: id, off: int32(off), probe: int32(probe(len(a.Text), off))}
+	for k := range min(len(a.Text), 8) {
+		c, shift := a.Text[int(g.probe)+k], 8*k
+		g.mask |= 0xff << shift
+		if a.Fold && letter(c) {
+			g.fold |= 0x20 << shift
+		}
+		g.check |= uint64(c) << shift
+	}
+	g.check |= g.fold
+	g.whole, g.follows = len(a.Text) <= 8 && a.Except == nil && !a.Leads, a.Follows
+	first := len(grams)
+	grams = append(grams, g)
+	for k := range window {
+		if off+k >= len(a.Text) {
 			break
 		}
-		for ; set != 0; set &= set - 1 {
-			t.verify(p, i+bits.TrailingZeros32(set))
+		c := a.Text[off+k]
+		for i := range grams[first:] {
+			grams[first+i].text |= uint32(c) << (8 * k)
 		}
-		i += 32
+		if a.Fold && letter(c) {
+			for _, g := range grams[first:] {
+				g.text ^= 0x20 << (8 * k)
+				grams = append(grams, g)
+			}
+		}
 	}
-	for ; i < limit; i++ {
-		t.verify(p, i)
+	return grams
+}
+
+// probe returns which eight bytes of an atom of n bytes are checked: those that
+// share as few as possible with the window at off.
+func probe(n, off int) int {
+	last := n - 8
+	if last <= 0 {
+		return 0
 	}
-	return limit
+	if off+window-last < 8-off { // fewer at the end than at the start
+		return last
+	}
+	return 0
+}
+
+// fill makes the table of grams.
+func (t *gramTable) fill(atoms []Atom, grams []gram) {
+	for _, g := range grams {
+		n := len(atoms[g.atom].Text) - int(g.off) // bytes of the gram that are the atom's
+		if n < window {
+			t.tiny = append(t.tiny, g)
+			t.set.addAll(g.text, n)
+			continue
+		}
+		t.set.add(g.text)
+		b := bucket(g.text)
+		t.first[b+1]++
+		t.heads[b].add(atoms[g.atom].Text, g)
+	}
+	for b := range t.first[1:] {
+		t.first[b+1] += t.first[b]
+	}
+	// Into their buckets, by atom in each: the order they have.
+	t.entries = make([]gram, len(grams)-len(t.tiny))
+	next := t.first
+	for _, g := range grams {
+		if len(atoms[g.atom].Text)-int(g.off) < window {
+			continue
+		}
+		b := bucket(g.text)
+		t.entries[next[b]] = g
+		next[b]++
+	}
+	t.tiny = slices.CompactFunc(t.tiny, func(a, b gram) bool { return a.atom == b.atom }) // their check knows the case
+}
+
+func bucket(text uint32) uint32 { return gramHash(text) & (1<<bucketBits - 1) }
+
+func (s *gramSet) add(text uint32) {
+	h := gramHash(text)
+	s[h/32] |= 1 << (h % 32)
+}
+
+// addAll adds every gram that starts with the n bytes of text.
+func (s *gramSet) addAll(text uint32, n int) {
+	if n < 2 { // too many to go through
+		for i := range s {
+			s[i] = math.MaxUint32
+		}
+		return
+	}
+	for rest := range uint32(1) << (8 * (window - n)) {
+		s.add(text | rest<<(8*n))
+	}
+}
+
+// likely keeps those of the offsets from base where the text around the gram is
+// that of one of its bucket's. Most grams in the text that are some atom's belong
+// to another word, and this tells without a branch that nothing could predict.
+func (t *gramTable) likely(buf []byte, base int, list []uint32) []uint32 {
+	n := 0
+	for _, off := range list {
+		list[n] = off
+		i := base + int(off)
+		if i < 2 || i+window+2 > len(buf) {
+			n++
+			continue
+		}
+		w := (*[window + 4]byte)(buf[i-2:])
+		h := &t.heads[bucket(binary.LittleEndian.Uint32(w[2:]))]
+		at := i + int(h.at)
+		if at < 0 || at+8 > len(buf) {
+			n++
+			continue
+		}
+		other := (binary.LittleEndian.Uint64(buf[at:])|h.fold)&h.mask ^ h.check
+		same := uint32((other|-other)>>63) ^ 1
+		n += int(same & (h.near[0] >> (w[0] & 31)) & (h.near[1] >> (w[1] & 31)) & (h.near[2] >> (w[6] & 31)) & (h.near[3] >> (w[7] & 31)))
+	}
+	return list[:n]
+}
+
+// A head says what the text around the grams of a bucket is like.
+type head struct {
+	// near says which bytes, by their low five bits, may stand two before, one
+	// before, one behind and two behind a gram; the case of letters is none of them.
+	near [4]uint32
+	// The eight bytes at from the gram, or-ed with fold and and-ed with mask, are
+	// check: that of the gram if the bucket has but one.
+	at                int32
+	grams             int32
+	check, fold, mask uint64
+}
+
+// add lets what stands around the gram g of an atom through.
+func (h *head) add(text string, g gram) {
+	for k, at := range [...]int{int(g.off) - 2, int(g.off) - 1, int(g.off) + window, int(g.off) + window + 1} {
+		if at < 0 || at >= len(text) {
+			h.near[k] = math.MaxUint32
+		} else {
+			h.near[k] |= 1 << (text[at] & 31)
+		}
+	}
+	h.grams++
+	if h.grams == 1 {
+		h.at, h.check, h.fold, h.mask = g.probe-g.off, g.check, g.fold, g.mask
+	} else {
+		h.at, h.check, h.fold, h.mask = 0, 0, 0, 0
+	}
 }
 
 // verify adds the occurrences whose windows start at i.
-func (t *teddy) verify(p *pass, i int) {
-	if len(t.tiny) > 0 {
-		p.shorts(t.tiny, i)
+func (t *gramTable) verify(p *pass, i int) {
+	for k := range t.tiny {
+		p.check(&t.tiny[k], i-int(t.tiny[k].off))
 	}
-	if i+teddyWindow > len(p.buf) {
+	if i+window > len(p.buf) {
 		return
 	}
-	h := int(windowHash(binary.LittleEndian.Uint32(p.buf[i:])))
-	p.shorts(t.shorts[t.first[h]:t.first[h+1]], i)
+	text := binary.LittleEndian.Uint32(p.buf[i:])
+	b := bucket(text)
+	entries := t.entries[t.first[b]:t.first[b+1]]
+	for k := range entries {
+		if e := &entries[k]; e.text == text {
+			p.check(e, i-int(e.off))
+		}
+	}
 }
 
-// shorts adds those of list whose windows start at i.
-func (p *pass) shorts(list []short, i int) {
-	for k := range list {
-		e := &list[k]
-		at := i - int(e.off)
-		if at < 0 || at+8 > len(p.buf) {
-			p.add(at, e.atom)
-		} else if (binary.LittleEndian.Uint64(p.buf[at:])|e.fold)&e.mask == e.text && !(e.follows && at < p.dim) {
-			if e.simple {
-				p.hits = append(p.hits, Hit{at, e.atom})
-			} else {
-				p.add(at, e.atom)
-			}
-		}
+// check adds the occurrence of e's atom at buf[at:], if it is one.
+func (p *pass) check(e *gram, at int) {
+	w := at + int(e.probe)
+	switch {
+	case at < 0 || w+8 > len(p.buf):
+		p.add(at, e.atom)
+	case (binary.LittleEndian.Uint64(p.buf[w:])|e.fold)&e.mask != e.check || e.follows && at < p.dim:
+	case e.whole:
+		p.hits = append(p.hits, Hit{at, e.atom})
+	default:
+		p.add(at, e.atom)
 	}
 }

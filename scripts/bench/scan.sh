@@ -7,22 +7,26 @@
 #   -n ROUNDS  rounds; every command runs once in each, in turn (5)
 #   -f FILES   foreign files in the folder that is walked (100000; 0 leaves it out)
 #   -l LOG     measure on this log instead of a generated one
+#   -w MIB     word-rich text beside the log (96; 0 leaves it out)
 #   -d DIR     work in DIR and keep it; otherwise a temporary folder, removed at the end
 #
 # The table gives medians. CPU is user + system time of the whole process, with
 # GOMAXPROCS=1 for Go programs; the page cache is warm. Judge by the ratios: the
-# seconds are those of one machine on one day. Needs bash, awk and go; rg
-# (ripgrep) and GNU time add their columns where they are installed.
+# seconds are those of one machine on one day. Rows that end in avx512, avx2 or go
+# use those kernels; what the processor lacks is left out. The places of the
+# literals are trained first, on other text than is measured. Needs bash, awk and
+# go; rg (ripgrep) and GNU time add their columns where they are installed.
 set -euo pipefail
 export LC_ALL=C
 
-size=1024 rounds=5 files=100000 log='' dir=''
-while getopts 's:n:f:l:d:h' option; do
+size=1024 rounds=5 files=100000 log='' words=96 dir=''
+while getopts 's:n:f:l:w:d:h' option; do
 	case $option in
 	s) size=$OPTARG ;;
 	n) rounds=$OPTARG ;;
 	f) files=$OPTARG ;;
 	l) log=$(realpath "$OPTARG") ;;
+	w) words=$OPTARG ;;
 	d) dir=$OPTARG ;;
 	*)
 		sed -n '2,/^set /{s/^# \{0,1\}//;/^set /d;p}' "$0"
@@ -94,7 +98,28 @@ if ! (cd "$root" && CGO_ENABLED=0 go build -o "$inquest" ./cmd/inquest) 2>"$dir/
 	note "cmd/inquest does not build; the rows that need it are left out: $(head -1 "$dir/build.err")"
 	inquest=''
 fi
-export GOMAXPROCS=1 INQUEST_BENCH_FILE=$log
+export GOMAXPROCS=1
+
+# Words: documents, and Python and Go sources, a third each, four times over, because
+# starting a process would weigh too much on one copy.
+text=$dir/words.txt
+if [ "$words" -gt 0 ] && [ ! -f "$text" ]; then
+	note "word-rich text: up to $words MiB of /usr/share/doc, Python and Go sources, four times"
+	part=$((words * 1048576 / 3))
+	sources() { find "$@" -type f -size -1024k -print0 2>/dev/null | sort -z | xargs -0 cat 2>/dev/null | head -c "$part" || true; }
+	{
+		sources /usr/share/doc ! -name '*.gz'
+		sources /usr/lib/python3* -name '*.py'
+		sources "$(go env GOROOT)/src" -name '*.go'
+	} >"$dir/once.txt"
+	cat "$dir/once.txt" "$dir/once.txt" "$dir/once.txt" "$dir/once.txt" >"$text"
+	rm "$dir/once.txt"
+fi
+
+note "training the places of the literals"
+for set in "$literals" "$dir/long.txt"; do
+	(cd "$root/internal/scan" && INQUEST_BENCH_LITERALS=$set INQUEST_BENCH_PLAN=$set.plan "$dir/scan.test" -test.run '^TestTrainLiterals$' >/dev/null)
+done
 
 if [ -n "$inquest" ]; then
 	generate 1 "$dir/small.log"
@@ -129,20 +154,46 @@ measure() {
 	awk -v rss="$(tail -1 "$dir/rss")" '{ print $1 + $2, $3, rss }' "$dir/times" >>"$dir/$row.runs"
 }
 
-# bench ROW LITERALS NAME runs one benchmark of internal/scan once over the log.
+# bench ROW FILE LITERALS NAME [KERNEL] runs one benchmark of internal/scan once over
+# the file, with the best kernel unless one is named.
 bench() {
-	INQUEST_BENCH_LITERALS=$2 measure "$1" "$dir/scan.test" -test.run xxx -test.bench "^BenchmarkLines\$/^$3\$" -test.benchtime 1x
+	local plan=$3.plan
+	[ "$4" != program ] || plan='' # the program has its own
+	INQUEST_BENCH_FILE=$2 INQUEST_BENCH_LITERALS=$3 INQUEST_BENCH_PLAN=$plan INQUEST_BENCH_KERNEL=${5-} \
+		measure "$1" "$dir/scan.test" -test.run xxx -test.bench "^BenchmarkLines\$/^$4\$" -test.benchtime 1x
 }
+
+# Which kernels are there? A benchmark of one that is not says SKIP.
+kernels=''
+for kernel in avx512 avx2 go; do
+	if ! INQUEST_BENCH_FILE=/dev/null INQUEST_BENCH_KERNEL=$kernel "$dir/scan.test" -test.v -test.run xxx -test.bench '^BenchmarkLines$/^count$' -test.benchtime 1x 2>&1 | grep -q SKIP; then
+		kernels+=" $kernel"
+	else
+		note "no $kernel on this processor"
+	fi
+done
 
 rm -f "$dir"/*.runs
 cat "$log" >/dev/null
 for ((round = 0; round < rounds; round++)); do
 	measure wc wc -l "$log"
 	if command -v rg >/dev/null; then measure rg rg -c -F -f "$literals" "$log"; fi
-	bench count "$literals" count
-	bench long "$dir/long.txt" signatures
-	bench all "$literals" signatures
-	bench metrics "$literals" metrics
+	bench count "$log" "$literals" count
+	for kernel in $kernels; do
+		bench "all-$kernel" "$log" "$literals" signatures "$kernel"
+		bench "long-$kernel" "$log" "$dir/long.txt" signatures "$kernel"
+		bench "program-$kernel" "$log" "$literals" program "$kernel"
+	done
+	bench metrics "$log" "$literals" metrics
+	if [ "$words" -gt 0 ]; then
+		measure wc-words wc -l "$text"
+		if command -v rg >/dev/null; then measure rg-words rg -c -F -f "$literals" "$text"; fi
+		for kernel in $kernels; do
+			bench "words-all-$kernel" "$text" "$literals" signatures "$kernel"
+			bench "words-long-$kernel" "$text" "$dir/long.txt" signatures "$kernel"
+			bench "words-program-$kernel" "$text" "$literals" program "$kernel"
+		done
+	fi
 	if [ -n "$inquest" ]; then
 		measure diagnose "$inquest" diagnose --format json "$log"
 		measure small "$inquest" diagnose --format json "$dir/small.log"
@@ -152,28 +203,47 @@ done
 
 # median FILE COLUMN
 median() { sort -n -k"$2,$2" "$1" | awk -v c="$2" '{ v[NR] = $c } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-wc_cpu=$(median "$dir/wc.runs" 1)
-rg_cpu=0
-if [ -f "$dir/rg.runs" ]; then rg_cpu=$(median "$dir/rg.runs" 1); fi
+# cpu ROW gives the median CPU of a row, or 0 for one that was not measured.
+cpu() { if [ -f "$dir/$1.runs" ]; then median "$dir/$1.runs" 1; else echo 0; fi; }
 
 echo
 echo "$(stat -c %s "$log") bytes of log, $rounds rounds, $(nproc) cores, $(go version | cut -d' ' -f3)"
-printf '%-34s %8s %8s %9s %9s %9s  %s\n' what 'CPU s' 'wall s' 'x wc CPU' 'rg / CPU' 'peak MiB' goal
+printf '%-40s %8s %8s %9s %9s %9s  %s\n' what 'CPU s' 'wall s' 'x wc CPU' 'rg / CPU' 'peak MiB' goal
+
+# row ROW WHAT GOAL [WC RG] prints a row with its ratios to those of the rows WC and
+# RG.
 row() {
 	local file=$dir/$1.runs
 	[ -f "$file" ] || return 0
-	awk -v name="$2" -v goal="$3" -v cpu="$(median "$file" 1)" -v wall="$(median "$file" 2)" -v rss="$(median "$file" 3)" -v wc="$wc_cpu" -v rg="$rg_cpu" -v ratios="$4" 'BEGIN {
-		a = (ratios && wc > 0) ? sprintf("%.2f", cpu / wc) : "-"
-		b = (ratios && rg > 0 && cpu > 0) ? sprintf("%.1f", rg / cpu) : "-"
-		printf "%-34s %8.3f %8.3f %9s %9s %9s  %s\n", name, cpu, wall, a, b, (rss > 0 ? sprintf("%.1f", rss / 1024) : "-"), goal
+	awk -v name="$2" -v goal="$3" -v cpu="$(median "$file" 1)" -v wall="$(median "$file" 2)" -v rss="$(median "$file" 3)" -v wc="$(cpu "${4:-none}")" -v rg="$(cpu "${5:-none}")" 'BEGIN {
+		a = wc > 0 ? sprintf("%.2f", cpu / wc) : "-"
+		b = (rg > 0 && cpu > 0) ? sprintf("%.1f", rg / cpu) : "-"
+		printf "%-40s %8.3f %8.3f %9s %9s %9s  %s\n", name, cpu, wall, a, b, (rss > 0 ? sprintf("%.1f", rss / 1024) : "-"), goal
 	}'
 }
-row wc 'wc -l' yardstick 1
-row rg 'rg -c -F -f literals' yardstick 1
-row count 'scan: lines counted' '' 1
-row long 'scan: literals of 8 bytes or more' '<= 1.8 x wc; rg / CPU >= 5' 1
-row all 'scan: all literals' 'rg / CPU >= 5' 1
-row metrics 'scan: literals, metric lines' '<= 3.5 x wc' 1
-row diagnose 'inquest diagnose, the log' '<= 3.5 x wc; <= 64 MiB' 1
-row small 'inquest diagnose, 1 MiB log' 'wall <= 0.03 s' ''
-row walk "inquest diagnose, $files files" 'wall <= 3 s; <= 64 MiB' ''
+row wc 'wc -l' yardstick wc rg
+row rg 'rg -c -F -f literals' yardstick wc rg
+row count 'scan: lines counted' '' wc rg
+row all-avx512 'scan: all literals, avx512' '<= 0.85 x wc; rg / CPU >= 10' wc rg
+row all-avx2 'scan: all literals, avx2' '<= 1.25 x wc; rg / CPU >= 7' wc rg
+row all-go 'scan: all literals, go' '' wc rg
+row long-avx512 'scan: literals >= 8 bytes, avx512' '<= 0.85 x wc; rg / CPU >= 10' wc rg
+row long-avx2 'scan: literals >= 8 bytes, avx2' '<= 1.25 x wc; rg / CPU >= 7' wc rg
+row long-go 'scan: literals >= 8 bytes, go' '<= 1.8 x wc; rg / CPU >= 5' wc rg
+for kernel in $kernels; do
+	row "program-$kernel" "scan: inquest's own, $kernel" '' wc rg
+done
+row metrics 'scan: literals, metric lines' '<= 3.5 x wc' wc rg
+row wc-words 'wc -l, words' yardstick wc-words rg-words
+row rg-words 'rg -c -F -f literals, words' yardstick wc-words rg-words
+row words-all-avx512 'scan: all literals, words, avx512' '<= 1.5 x wc; rg / CPU >= 4.5' wc-words rg-words
+row words-all-avx2 'scan: all literals, words, avx2' '<= 2.2 x wc; rg / CPU >= 4.5' wc-words rg-words
+row words-long-avx512 'scan: literals >= 8, words, avx512' '<= 1.5 x wc; rg / CPU >= 4.5' wc-words rg-words
+row words-long-avx2 'scan: literals >= 8, words, avx2' '<= 2.2 x wc; rg / CPU >= 4.5' wc-words rg-words
+row words-long-go 'scan: literals >= 8, words, go' '<= 2.2 x wc; rg / CPU >= 4.5' wc-words rg-words
+for kernel in $kernels; do
+	row "words-program-$kernel" "scan: inquest's own, words, $kernel" '' wc-words rg-words
+done
+row diagnose 'inquest diagnose, the log' '<= 3.5 x wc; <= 64 MiB' wc rg
+row small 'inquest diagnose, 1 MiB log' 'wall <= 0.03 s'
+row walk "inquest diagnose, $files files" 'wall <= 3 s; <= 64 MiB'

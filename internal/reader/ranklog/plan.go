@@ -64,7 +64,20 @@ var structures = []struct {
 	{aTime, []string{"uncaught exception", "Uncaught exception", "Unhandled exception", "Error executing job", " ERROR", "[ERROR", "CRITICAL", " cudaDev ", "rocess rank: ", "world_rank="}},
 }
 
+// Atoms returns what the reader looks for, for the plan of package scan.
+func Atoms(plan evidence.Plan) []scan.Atom {
+	_, atoms := wantedAtoms(plan)
+	return atoms
+}
+
 func newWanted(plan evidence.Plan) *wanted {
+	w, atoms := wantedAtoms(plan)
+	w.matcher = scan.New(atoms)
+	return w
+}
+
+// wantedAtoms returns a wanted without its matcher, and the matcher's atoms.
+func wantedAtoms(plan evidence.Plan) (*wanted, []scan.Atom) {
 	w := &wanted{}
 	index := map[scan.Atom]int{}
 	var atoms []scan.Atom
@@ -99,8 +112,7 @@ func newWanted(plan evidence.Plan) *wanted {
 		}
 	}
 	w.metrics = int32(len(atoms))
-	w.matcher = scan.New(append(slices.Clip(atoms), metricAtoms()...))
-	return w
+	return w, append(atoms, metricAtoms()...)
 }
 
 // compile prepares the expressions. The catalogue has checked them; one that
