@@ -2,7 +2,6 @@ package scan
 
 import (
 	"encoding/binary"
-	"math"
 )
 
 // A sieve passes over text in steps of stride bytes and looks up the hash of
@@ -15,9 +14,8 @@ type sieve struct {
 	bits bitmap
 	// entries are the grams of every atom, by bucket, which is the low bits of
 	// the hash; those of bucket b are entries[first[b]:first[b+1]].
-	entries []entry
+	entries []gram
 	first   [1<<bucketBits + 1]uint32
-	fold    uint64 // or-ed to the eight bytes at an entry's probe
 }
 
 // A mesh is the grid of a sieve. It holds atoms of stride+gram-1 bytes.
@@ -30,33 +28,6 @@ var meshes = [...]mesh{1: {1, 1}, 2: {1, 2}, 3: {2, 2}, 4: {2, 3}, 5: {3, 3}, 6:
 const hashBits = 18 // a bitmap of 32 KiB, which stays in the first-level cache
 
 type bitmap [1 << (hashBits - 6)]uint64
-
-// An entry says that an occurrence of atom may start off bytes before gram.
-type entry struct {
-	gram uint32 // as loaded and masked
-	// check is what stands in the atom, folded, probe bytes from its start: eight
-	// bytes that share as few as possible with the gram. Most grams in the text
-	// that are some atom's belong to another word, which this tells without a
-	// call. An atom too short for it has probe noProbe.
-	check uint64
-	atom  int32
-	off   int16
-	probe int16
-}
-
-const noProbe = -1
-
-// probeOf returns the place and the text of an entry's check.
-func probeOf(text []byte, off, gram int, fold uint64) (at int16, check uint64) {
-	last := len(text) - 8
-	if last < 0 || last > math.MaxInt16 {
-		return noProbe, 0
-	}
-	if off+gram-last < 8-off { // fewer shared bytes at the end than at the start
-		return int16(last), binary.LittleEndian.Uint64(text[last:]) | fold
-	}
-	return 0, binary.LittleEndian.Uint64(text) | fold
-}
 
 // hash spreads a masked gram over hashBits bits.
 func hash(gram uint32) uint32 { return gram * 0x9E3779B1 >> (32 - hashBits) }
@@ -72,33 +43,31 @@ func newSieve(atoms []Atom, ids []int32, plan Plan) *sieve {
 	}
 	s := &sieve{mesh: meshes[shortest], mask: uint32(0xffffffff << (8 * meshes[shortest].gram) & 0xffffffff)}
 	if fold {
-		s.fold = 0x2020202020202020
-		s.mask |= uint32(s.fold)
+		s.mask |= 0x20202020
 	}
-	entries := make([]entry, 0, len(ids)*s.stride)
+	grams := make([]gram, 0, len(ids)*s.stride)
 	for _, id := range ids {
-		text := []byte(atoms[id].Text)
-		at := plan.window(atoms[id], s.mesh)
+		at, text := plan.window(atoms[id], s.mesh), []byte(atoms[id].Text)
 		for off := at; off < at+s.stride; off++ {
-			e := entry{gram: s.load(text, off), atom: id, off: int16(off)}
-			e.probe, e.check = probeOf(text, off, s.gram, s.fold)
-			entries = append(entries, e)
+			g := newGram(atoms[id], id, off)
+			g.text = s.load(text, off)
+			grams = append(grams, g)
 		}
 	}
-	for _, e := range entries {
-		h := hash(e.gram)
+	for _, g := range grams {
+		h := hash(g.text)
 		s.bits[h/64] |= 1 << (h % 64)
-		s.first[sieveBucket(e.gram)+1]++
+		s.first[sieveBucket(g.text)+1]++
 	}
 	for b := range s.first[1:] {
 		s.first[b+1] += s.first[b]
 	}
 	// Into their buckets, by atom and offset in each: the order they have.
-	s.entries = make([]entry, len(entries))
+	s.entries = make([]gram, len(grams))
 	next := s.first
-	for _, e := range entries {
-		b := sieveBucket(e.gram)
-		s.entries[next[b]] = e
+	for _, g := range grams {
+		b := sieveBucket(g.text)
+		s.entries[next[b]] = g
 		next[b]++
 	}
 	return s
@@ -215,21 +184,12 @@ func (s *sieve) scan(p *pass, i, limit int) int {
 
 // verify adds the occurrences that the gram at position i gives away.
 func (s *sieve) verify(p *pass, i int) {
-	gram := s.load(p.buf, i)
-	b := sieveBucket(gram)
+	text := s.load(p.buf, i)
+	b := sieveBucket(text)
 	entries := s.entries[s.first[b]:s.first[b+1]]
 	for k := range entries {
-		e := &entries[k]
-		if e.gram != gram {
-			continue
+		if e := &entries[k]; e.text == text {
+			p.check(e, i-int(e.off))
 		}
-		at := i - int(e.off)
-		if e.probe != noProbe {
-			w := at + int(e.probe)
-			if w < 0 || w+8 > len(p.buf) || binary.LittleEndian.Uint64(p.buf[w:])|s.fold != e.check {
-				continue
-			}
-		}
-		p.add(at, e.atom)
 	}
 }

@@ -190,8 +190,8 @@ type gramTable struct {
 
 const bucketBits = 12
 
-// A gram says that an occurrence of atom may start off bytes before the four
-// bytes text.
+// A gram says that an occurrence of atom may start off bytes before text, which is
+// four bytes as a filter loads them.
 type gram struct {
 	text uint32
 	atom int32
@@ -204,10 +204,8 @@ type gram struct {
 	follows           bool // as the atom
 }
 
-// appendGrams adds the grams of an atom's window at off: one for each way to write
-// its letters. The rest of a window that reaches over the atom's end may be
-// anything.
-func appendGrams(grams []gram, a Atom, id int32, off int) []gram {
+// newGram returns the gram of an atom at off, without its text.
+func newGram(a Atom, id int32, off int) gram {
 	g := gram{atom: id, off: int32(off), probe: int32(probe(len(a.Text), off))}
 	for k := range min(len(a.Text), 8) {
 		c, shift := a.Text[int(g.probe)+k], 8*k
@@ -219,6 +217,14 @@ func appendGrams(grams []gram, a Atom, id int32, off int) []gram {
 	}
 	g.check |= g.fold
 	g.whole, g.follows = len(a.Text) <= 8 && a.Except == nil && !a.Leads, a.Follows
+	return g
+}
+
+// appendGrams adds the grams of an atom's window at off: one for each way to write
+// its letters. The rest of a window that reaches over the atom's end may be
+// anything.
+func appendGrams(grams []gram, a Atom, id int32, off int) []gram {
+	g := newGram(a, id, off)
 	first := len(grams)
 	grams = append(grams, g)
 	for k := range window {
