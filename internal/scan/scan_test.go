@@ -259,6 +259,24 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
+// TestLeadsAlike has all matchers leave out the same.
+func TestLeadsAlike(t *testing.T) {
+	atoms := []Atom{{Text: "it/s", Leads: true, Follows: true}, {Text: "loss=", Fold: true, Follows: true}, {Text: "loss':"}, {Text: "memory allocated", Follows: true}}
+	r := rand.New(rand.NewPCG(41, 42))
+	pieces := []string{"\r 10% 5/50 [3.2it/s, loss=2]", "\n", "{'loss': 1}", "LOSS=3 ", "memory allocated: 7 ", strings.Repeat(" ", 300)}
+	var text []byte
+	for len(text) < 4*scanBlock {
+		text = append(text, pieces[r.IntN(len(pieces))]...)
+	}
+	ms := matchers(atoms)
+	want := ms[0].Scan(text, nil)
+	for use, m := range ms {
+		if got := m.Scan(text, nil); !slices.Equal(got, want) {
+			t.Errorf("matcher %d: %d hits, others than the first's %d", use, len(got), len(want))
+		}
+	}
+}
+
 // TestLeads checks what may be left out behind an atom that leads, and what not.
 func TestLeads(t *testing.T) {
 	atoms := []Atom{{Text: "it/s", Leads: true, Follows: true}, {Text: "loss=", Follows: true}, {Text: "loss':"}}

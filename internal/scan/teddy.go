@@ -146,12 +146,16 @@ func (t *teddy) blocks(p *pass, text []byte, i, n int) {
 	} else {
 		count = t.grams.set.sift(text, p.list[:count])
 	}
-	list := p.list[:count]
-	if len(t.grams.tiny) == 0 {
-		list = t.grams.likely(p.buf, i, list)
-	}
-	for _, off := range list {
-		t.grams.verify(p, i+int(off))
+	// A few at a time, because what is found may make later ones not count.
+	for list := p.list[:count]; len(list) > 0; {
+		part := list[:min(len(list), 32)]
+		list = list[len(part):]
+		if len(t.grams.tiny) == 0 {
+			part = t.grams.likely(p, i, part)
+		}
+		for _, off := range part {
+			t.grams.verify(p, i+int(off))
+		}
 	}
 }
 
@@ -310,10 +314,11 @@ func (s *gramSet) addAll(text uint32, n int) {
 }
 
 // likely keeps those of the offsets from base where the text around the gram is
-// that of one of its bucket's. Most grams in the text that are some atom's belong
-// to another word, and this tells without a branch that nothing could predict.
-func (t *gramTable) likely(buf []byte, base int, list []uint32) []uint32 {
-	n := 0
+// that of one of its bucket's that counts there. Most grams in the text that are
+// some atom's belong to another word, and this tells without a branch that nothing
+// could predict.
+func (t *gramTable) likely(p *pass, base int, list []uint32) []uint32 {
+	n, buf := 0, p.buf
 	for _, off := range list {
 		list[n] = off
 		i := base + int(off)
@@ -330,7 +335,8 @@ func (t *gramTable) likely(buf []byte, base int, list []uint32) []uint32 {
 		}
 		other := (binary.LittleEndian.Uint64(buf[at:])|h.fold)&h.mask ^ h.check
 		same := uint32((other|-other)>>63) ^ 1
-		n += int(same & (h.near[0] >> (w[0] & 31)) & (h.near[1] >> (w[1] & 31)) & (h.near[2] >> (w[6] & 31)) & (h.near[3] >> (w[7] & 31)))
+		dim := uint32(uint64(i-p.dim)>>63) & h.follow // before p.dim
+		n += int(same &^ dim & (h.near[0] >> (w[0] & 31)) & (h.near[1] >> (w[1] & 31)) & (h.near[2] >> (w[6] & 31)) & (h.near[3] >> (w[7] & 31)))
 	}
 	return list[:n]
 }
@@ -345,6 +351,7 @@ type head struct {
 	at                int32
 	grams             int32
 	check, fold, mask uint64
+	follow            uint32 // 1 if all atoms of the bucket follow
 }
 
 // add lets what stands around the gram g of an atom through.
@@ -358,9 +365,12 @@ func (h *head) add(text string, g gram) {
 	}
 	h.grams++
 	if h.grams == 1 {
-		h.at, h.check, h.fold, h.mask = g.probe-g.off, g.check, g.fold, g.mask
+		h.at, h.check, h.fold, h.mask, h.follow = g.probe-g.off, g.check, g.fold, g.mask, 1
 	} else {
 		h.at, h.check, h.fold, h.mask = 0, 0, 0, 0
+	}
+	if !g.follows {
+		h.follow = 0
 	}
 }
 
