@@ -56,6 +56,9 @@ func (c *Case) withoutWords() {
 	if own := slices.DeleteFunc(slices.Clone(exits), func(it *timeline.Item) bool { return it.Kind == evidence.LauncherSummary }); len(own) > 0 {
 		exits = own
 	}
+	if c.hung(append(slices.Clone(exits), effects...)) {
+		return
+	}
 	if len(exits) > 0 {
 		c.choose(exits)
 		if c.Standing == incident.Established {
@@ -76,12 +79,9 @@ func (c *Case) withoutWords() {
 		return
 	}
 	if e := c.eliminate(timeouts); e != nil {
-		c.Elimination = e
-		c.Standing = incident.Supported
-		c.LeadClass = evidence.Hang
-		c.Lead = &timeline.Item{ID: "e0", Source: -1, Attempt: c.Index, Event: evidence.Event{Kind: "unknown", Who: evidence.Nobody(), Step: evidence.None}}
-		c.Lead.Who.Rank = e.Rank
-		c.Basis = "by elimination: " + e.Why
+		c.Elimination, c.Standing, c.LeadClass = e, incident.Supported, evidence.Hang
+		c.Lead, c.Basis = c.silent(e.Rank, 0), "by elimination: "+e.Why
+		c.Eliminations[c.Lead] = e
 		return
 	}
 	effects = slices.DeleteFunc(effects, func(it *timeline.Item) bool {
@@ -250,7 +250,7 @@ func (c *Case) waiting(timeouts []*timeline.Item) {
 	}
 	c.Basis = fmt.Sprintf("only effects are in evidence: rank %d waited in a collective (%s) until its time-out", ranks[0], name)
 	if len(ranks) > 1 {
-		c.Basis = fmt.Sprintf("only effects are in evidence: %s waited in the same collective (%s), which sets none of them apart", rankList(ranks), name)
+		c.Basis = fmt.Sprintf("only effects are in evidence: %s waited in the same collective (%s), which sets none of them apart", RankList(ranks), name)
 	}
 	silent := c.World - len(ranks)
 	switch {
@@ -263,7 +263,7 @@ func (c *Case) waiting(timeouts []*timeline.Item) {
 				absent = append(absent, r)
 			}
 		}
-		c.Basis += fmt.Sprintf("; %s %s no time-out here", rankList(absent), plural(len(absent), "reports", "report"))
+		c.Basis += fmt.Sprintf("; %s %s no time-out here", RankList(absent), plural(len(absent), "reports", "report"))
 	case c.Stated:
 		c.Basis += "; they are all ranks of the job, so each came to it and it did not complete"
 	default:
@@ -271,8 +271,8 @@ func (c *Case) waiting(timeouts []*timeline.Item) {
 	}
 }
 
-// rankList names ranks with runs drawn together: ranks 0-3, 6.
-func rankList(n []int) string {
+// RankList names ranks with runs drawn together: ranks 0-3, 6.
+func RankList(n []int) string {
 	var b strings.Builder
 	b.WriteString(plural(len(n), "rank ", "ranks "))
 	for i := 0; i < len(n); {

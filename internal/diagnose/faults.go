@@ -31,9 +31,11 @@ type Case struct {
 	Rivals      []*timeline.Item
 	SameKind    bool // all rivals are of the lead's kind: which rank is open, what is not
 	Elimination *Elimination
-	Waiting     []int // ranks that wait in one collective, where nothing sets one of them apart; nil otherwise
-	OnlyEffects bool  // the lead is the first effect in evidence, not what caused it
-	Links       []Link
+	// Eliminations are what is known by elimination of the lead and its rivals.
+	Eliminations map[*timeline.Item]*Elimination
+	Waiting      []int // ranks that wait in one collective, where nothing sets one of them apart; nil otherwise
+	OnlyEffects  bool  // the lead is the first effect in evidence, not what caused it
+	Links        []Link
 
 	Memory *timeline.Item // device-memory failure to explain or order; nil if none
 	NaN    *timeline.Item // non-finite value to explain or order; nil if none
@@ -45,6 +47,7 @@ type Case struct {
 	Notes   []Note // contradictions and side findings worth stating
 
 	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
+	hang       *hang         // what dumps of the flight recorder show; nil without
 	closed     bool          // a closing word stands after the last training line
 	recovered  map[*timeline.Item]bool
 	survivors  map[*evidence.Event]bool       // recovered, by the event itself
@@ -93,6 +96,7 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 	c.members()
 	c.finish()
 	c.setAside()
+	c.hang = c.recorded()
 	cands := c.candidates()
 	cands = c.dropExplained(cands)
 	switch {

@@ -86,11 +86,14 @@ func Examine(r *Reading) *Study {
 		c := diagnose.Examine(s.Timeline, i)
 		known := detect.Run(input(c, prev))
 		if e := c.Elimination; e != nil { // a fault without words states no rank itself
-			known.Set("fault.rank", evidence.IntOf(int64(e.Rank)), e.Spans...)
+			if e.Rank != evidence.None {
+				known.Set("fault.rank", evidence.IntOf(int64(e.Rank)), e.Spans...)
+			}
 			known.Set("fault.kind", evidence.TextOf(string(c.Lead.Kind)), e.Spans...)
 		}
 		ended(c, known)
 		waited(c, known)
+		dumped(c, known)
 		s.Cases = append(s.Cases, c)
 		s.Known = append(s.Known, known)
 		prev = &detect.Previous{Facts: known, Class: c.LeadClass, Nonfinite: c.LeadClass == evidence.Nonfinite, Memory: c.LeadClass == evidence.DeviceMemory}
@@ -144,6 +147,30 @@ func waited(c *diagnose.Case, known evidence.Known) {
 	delete(known, "fault.host")
 	if !c.Stated {
 		delete(known, "dist.missing_ranks")
+	}
+}
+
+// dumped states what dumps of the flight recorder show of the collectives: they
+// know more of them than the messages of the watchdog.
+func dumped(c *diagnose.Case, known evidence.Known) {
+	ints := func(name string, ranks []int, spans []evidence.Span) {
+		l := make([]int64, len(ranks))
+		for i, r := range ranks {
+			l[i] = int64(r)
+		}
+		delete(known, name)
+		known.Set(name, evidence.IntsOf(l), spans...)
+	}
+	lagging, stuck, proof := c.Late()
+	if len(lagging) > 0 {
+		ints("dist.lagging_ranks", lagging, proof)
+	}
+	if len(lagging)+len(stuck) > 0 {
+		ints("dist.stuck_ranks", stuck, proof)
+	}
+	if differ, compared, spans := c.Mismatch(); compared && !known["dist.op_mismatch"].Value.True() {
+		delete(known, "dist.op_mismatch")
+		known.Set("dist.op_mismatch", evidence.BoolOf(differ), spans...)
 	}
 }
 

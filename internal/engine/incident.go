@@ -97,7 +97,7 @@ func (s *Study) attempt(i int, cat *catalog.Catalog) incident.Attempt {
 		f.FirstFault, f.FirstFaultBasis, f.FirstFaultStanding = &e, c.Basis, c.Standing
 		for n, r := range c.Rivals {
 			if n < maxRivals {
-				f.FirstFaultRivals = append(f.FirstFaultRivals, s.event(r, nil))
+				f.FirstFaultRivals = append(f.FirstFaultRivals, s.event(r, c))
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (s *Study) event(it *timeline.Item, c *diagnose.Case) incident.Event {
 	if sp := evidence.SpecOf(it.Kind); sp != nil {
 		e.Class = string(sp.Class)
 	}
-	if c != nil && c.LeadClass != "" {
+	if c != nil && c.LeadClass != "" && (it == c.Lead || c.Eliminations[it] != nil) {
 		e.Class = string(c.LeadClass)
 	}
 	if it.Attempt >= 0 {
@@ -190,9 +190,12 @@ func (s *Study) event(it *timeline.Item, c *diagnose.Case) incident.Event {
 			break
 		}
 	}
-	if c != nil && c.Elimination != nil {
+	if c == nil {
+		return e
+	}
+	if out := c.Eliminations[it]; out != nil {
 		e.KnownBy = "elimination"
-		e.Eliminated = []incident.Elimination{{Ranks: c.Elimination.Ranks, Why: c.Elimination.Why, Spans: c.Elimination.Spans}}
+		e.Eliminated = []incident.Elimination{{Ranks: out.Ranks, Why: out.Why, Spans: out.Spans}}
 	}
 	return e
 }
@@ -417,10 +420,14 @@ func (s *Study) limits(inc *incident.Incident) {
 	}
 	c := s.Cases[s.Main]
 	for _, r := range c.Rivals {
-		if s.Timeline.TwoRuns(c.Lead, r) {
+		if r.Source >= 0 && s.Timeline.TwoRuns(c.Lead, r) {
 			add(fmt.Sprintf("%s and %s each log a loss of their own over the same steps, as two runs do. If they are two runs, diagnose each by itself.", c.Lead.Span.Artifact, r.Span.Artifact), c.Lead.Span, r.Span)
 			break
 		}
+	}
+	if left := c.NoDump(); len(left) > 0 {
+		list := diagnose.RankList(left)
+		add(fmt.Sprintf("%s left no dump of the flight recorder. Where they were is not known; collect their dumps.", strings.ToUpper(list[:1])+list[1:]))
 	}
 	if c.World > 1 && len(c.Ranks) > 0 && len(c.Ranks) < c.World && c.Lead != nil {
 		least := ""
@@ -526,6 +533,35 @@ func (s *Study) ranks(inc *incident.Incident) {
 	}
 	for _, h := range s.Timeline.Hosts {
 		inc.Hosts = append(inc.Hosts, incident.Host{Host: h, Basis: "no shared event bounds this host's clock"})
+	}
+	s.recorded(inc)
+	s.printed(inc)
+}
+
+// maxGroups is how many process groups of dumps an incident names.
+const maxGroups = 64
+
+// recorded states the process groups of which the dumps of the flight recorder tell.
+func (s *Study) recorded(inc *incident.Incident) {
+	list := func(n []int) []int { return append([]int{}, n...) }
+	for i, g := range s.Cases[s.Main].Groups() {
+		if i == maxGroups {
+			break
+		}
+		out := incident.Group{Name: g.Name, Description: g.Desc, Members: list(g.Members), Op: g.Op, Missing: list(g.Missing), Behind: list(g.Behind), Mismatched: list(g.Mismatched)}
+		if g.Seq >= 0 {
+			n := g.Seq
+			out.Seq = &n
+		}
+		inc.Groups = append(inc.Groups, out)
+	}
+}
+
+// printed states the process groups of which the messages of the watchdog tell.
+func (s *Study) printed(inc *incident.Incident) {
+	c := s.Cases[s.Main]
+	if len(inc.Groups) > 0 { // the dumps know them better
+		return
 	}
 	groups := map[string]*incident.Group{}
 	var names []string

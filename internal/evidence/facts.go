@@ -191,6 +191,7 @@ var FactSpecs = [...]FactSpec{
 	{"dist.timeout_s", Float, "watchdog timeout in seconds", "grep 'Timeout(ms)' in the rank logs", "seconds", "reads"},
 	{"dist.missing_ranks", Ints, "ranks that no timeout names while the others time out", "collect the log of every rank, and the flight recorder dumps (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)", "one full run", "reversible"},
 	{"dist.lagging_ranks", Ints, "ranks with the lowest sequence number in a group", "flight recorder dumps of every rank (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)", "one full run", "reversible"},
+	{"dist.stuck_ranks", Ints, "ranks that enqueued collectives and did not complete them, though others completed them", "flight recorder dumps of every rank (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)", "one full run", "reversible"},
 	{"dist.op_mismatch", Bool, "different operations or sizes at the same sequence number", "flight recorder dumps of every rank (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)", "one full run", "reversible"},
 	{"dist.other_fault", Bool, "another rank shows a fault of its own", "collect the log of every rank", "one full run", "reversible"},
 	{"dist.rank0_alone", Bool, "rank 0 alone was in validation, preprocessing or saving while the others waited", "print a line per rank when it enters and leaves validation, saving and preprocessing", "one short run", "reversible"},

@@ -99,6 +99,7 @@ const (
 	LibraryFailed    Kind = "library_failed"
 	CollTimeout      Kind = "collective_timeout"
 	CollState        Kind = "collective_state"
+	CollRecord       Kind = "collective_record"
 	PeerClosed       Kind = "peer_closed"
 	CollDesync       Kind = "collective_desync"
 	CollMisuse       Kind = "collective_misuse"
@@ -229,6 +230,10 @@ var Specs = [...]Spec{
 	// Collectives.
 	{CollTimeout, "a rank gave up waiting for its peers in a collective", Collective, RoleEffect, 70, []AttrSpec{attrRank, {"group", Text, "process group"}, {"seq", Int, "sequence number"}, {"op", Text, ""}, {"numel_in", Int, ""}, {"timeout_ms", Int, ""}, {"ran_ms", Int, ""}}},
 	{CollState, "a watchdog states the last enqueued and completed work", Collective, RoleNotice, 0, []AttrSpec{attrRank, {"group", Text, ""}, {"work", Int, ""}, {"last_enqueued", Int, ""}, {"last_completed", Int, ""}}},
+	{CollRecord, "a flight recorder's dump says where a rank is in a process group", "", RoleContext, 0, []AttrSpec{{"group", Text, "name"}, {"desc", Text, "what the program calls it"}, {"members", Text, "global ranks, as 0-3,6"},
+		{"enqueued", Int, "highest collective recorded"}, {"completed", Int, "collectives completed up to this one"}, {"last_enqueued", Int, "last work enqueued, of either sort; -1 for none"}, {"last_started", Int, ""}, {"last_completed", Int, ""},
+		{"seq", Int, "of the oldest call that is not completed"}, {"record", Int, "its number in the record of all groups"}, {"op", Text, ""}, {"state", Text, "scheduled, started"}, {"timeout_ms", Int, ""},
+		{"calls", Text, "recorded collectives around it: seq op in out types state; ..."}, {"waits", Text, "sends and receives not completed: verb rank seq record; ..."}, {"p2p", Bool, "sends or receives are recorded"}, {"cut", Bool, "the dump is damaged: what follows in it is unknown"}}},
 	{PeerClosed, "a peer vanished: connection closed or reset, remote process exited", Collective, RoleEffect, 72, []AttrSpec{attrWhat, {"peer", Text, "host or local rank named"}}},
 	{CollDesync, "ranks issued different collectives", Collective, RoleFault, 48, []AttrSpec{attrWhat}},
 	{CollMisuse, "collective library used wrongly (duplicate device, mixed versions)", Collective, RoleFault, 46, []AttrSpec{attrWhat}},

@@ -325,13 +325,14 @@ type Host struct {
 }
 
 type Group struct {
-	Name       string `json:"name"`
-	Members    []int  `json:"members"`
-	Seq        *int64 `json:"seq"`
-	Op         string `json:"op"`
-	Missing    []int  `json:"missing"`
-	Behind     []int  `json:"behind"`
-	Mismatched []int  `json:"mismatched"`
+	Name        string `json:"name"`
+	Description string `json:"description"` // what the program calls it
+	Members     []int  `json:"members"`
+	Seq         *int64 `json:"seq"`
+	Op          string `json:"op"`
+	Missing     []int  `json:"missing"`
+	Behind      []int  `json:"behind"`
+	Mismatched  []int  `json:"mismatched"`
 }
 
 type Fact struct {

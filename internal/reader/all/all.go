@@ -5,6 +5,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/reader/elastic"
+	"github.com/inquest-dev/inquest/internal/reader/flightrec"
 	"github.com/inquest-dev/inquest/internal/reader/history"
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
 	"github.com/inquest-dev/inquest/internal/reader/kube"
@@ -22,6 +23,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		elastic.New(log),
 		kube.New(log),
 		slurm.New(),
+		flightrec.New(),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
