@@ -27,8 +27,9 @@ type Group struct {
 	NoDump     []int // members of whom no dump is in evidence
 	Spans      []evidence.Span
 
-	seats map[int]*seat
-	p2p   bool // some rank sends or receives in it
+	seats  map[int]*seat
+	weight int
+	p2p    bool // some rank sends or receives in it
 }
 
 // A seat is where one rank is in one group.
@@ -40,6 +41,7 @@ type seat struct {
 	calls          map[int64]called
 	waits          []wait
 	record         int64 // of the oldest call here that is not completed, None if there is none
+	stranger       bool  // its dump does not know the group; item is one of another group
 }
 
 // called is one collective as its rank issued it.
@@ -102,6 +104,7 @@ func (c *Case) recorded() *hang {
 		return nil
 	}
 	for _, g := range h.groups {
+		h.strangers(g)
 		g.settle()
 		for _, s := range g.seats {
 			_, open := s.open()
@@ -188,6 +191,9 @@ func (s *seat) open() (int64, bool) { return s.done + 1, s.known && s.enqueued >
 // settle decides what is known of each seat.
 func (g *Group) settle() {
 	for _, s := range g.seats {
+		if s.stranger {
+			continue
+		}
 		cut := s.item.Attrs["cut"].True()
 		last, stated := s.item.Attrs["last_enqueued"]
 		switch {
@@ -206,9 +212,20 @@ func (g *Group) settle() {
 			}
 		}
 	}
+}
+
+// strangers seats the members of g whose own dump knows nothing of it. The recorder
+// notes a group with its first call, so in a dump that is whole and lists its
+// groups they made none.
+func (h *hang) strangers(g *Group) {
 	for _, m := range g.Members {
-		if g.seats[m] == nil {
+		d := h.dumped[m]
+		switch {
+		case g.seats[m] != nil:
+		case d == nil:
 			g.NoDump = append(g.NoDump, m)
+		case !d.item.Attrs["cut"].True() && d.item.Attrs.Str("members") != "":
+			g.seats[m] = &seat{rank: m, item: d.item, known: true, record: evidence.None, stranger: true}
 		}
 	}
 }
@@ -266,7 +283,7 @@ func (h *hang) compare(g *Group) {
 			if !rooted(g.op(n)) && h.heldHere(s, n) {
 				h.stuck[r] = g
 				g.Behind = append(g.Behind, r)
-				g.note(n, s.item.Span, q.item.Span)
+				g.note(weighsBehind, n, g.op(n), s.item.Span, q.item.Span)
 			}
 			continue
 		}
@@ -287,27 +304,34 @@ func (h *hang) compare(g *Group) {
 		if late == 0 && h.heldHere(s, n) {
 			h.open[g] = append(h.open[g], *s)
 		}
-		g.note(n, s.item.Span)
+		g.note(weighsWaiting, n, g.op(n), s.item.Span)
 	}
 	for _, e := range h.edges {
 		if e.group == g && e.how == never && !slices.Contains(g.Missing, e.to) {
 			g.Missing = append(g.Missing, e.to)
-			g.Spans = append(g.Spans, g.seats[e.to].item.Span)
-			g.note(e.seq)
+			g.note(weighsMissing, e.seq, g.op(e.seq), g.seats[e.to].item.Span)
 		}
 	}
 	slices.Sort(g.Missing)
 	g.Behind = slices.DeleteFunc(g.Behind, func(r int) bool { return slices.Contains(g.Missing, r) })
 }
 
-// note lets the collective n stand for g: of several the highest, which is the one
-// that somebody is missing from.
-func (g *Group) note(n int64, spans ...evidence.Span) {
-	if n > g.Seq || g.Op == "" {
-		g.Seq, g.Op = max(n, g.Seq), cmp.Or(g.op(n), g.Op)
+// note lets the collective n stand for g, unless one of more weight does: a
+// mismatch, then one that somebody is missing from, then one that somebody did not
+// complete, then one that ranks wait in.
+func (g *Group) note(weight int, n int64, op string, spans ...evidence.Span) {
+	if weight > g.weight || g.Op == "" {
+		g.weight, g.Seq, g.Op = weight, n, op
 	}
 	g.Spans = append(g.Spans, spans...)
 }
+
+const (
+	weighsWaiting = iota
+	weighsBehind
+	weighsMissing
+	weighsMismatch
+)
 
 // completed returns a seat that has completed the collective n.
 func (g *Group) completed(n int64) *seat {
@@ -386,8 +410,12 @@ func (h *hang) part(g *Group, n int64, sides map[string][]int) {
 	if 2*len(sides[most]) <= all {
 		most = ""
 	}
-	g.note(n)
-	for sh, ranks := range sides {
+	op := ""
+	for _, sh := range slices.Sorted(maps.Keys(sides)) {
+		ranks := sides[sh]
+		if op == "" || sh == most {
+			op = g.seats[ranks[0]].calls[n].op
+		}
 		if sh == most {
 			continue
 		}
@@ -401,6 +429,7 @@ func (h *hang) part(g *Group, n int64, sides map[string][]int) {
 			}
 		}
 	}
+	g.note(weighsMismatch, n, op)
 	slices.Sort(g.Mismatched)
 	g.Mismatched = slices.Compact(g.Mismatched)
 }
@@ -414,19 +443,16 @@ func (h *hang) pairs(g *Group) {
 				continue
 			}
 			seen[w.peer] = true
-			if g.Op == "" {
-				g.Op = w.verb
-			}
+			g.note(weighsWaiting, w.seq, w.verb)
 			o := g.seats[w.peer]
-			if o == nil || o.item.Attrs["cut"].True() {
+			if o == nil || o.item.Attrs["cut"].True() || o.stranger {
 				continue
 			}
 			if how, ok := h.answer(g, o, r, w); ok {
 				h.edges = append(h.edges, edge{r, w.peer, g, w.seq, how})
 				if how == absent && !slices.Contains(g.Missing, w.peer) {
 					g.Missing = append(g.Missing, w.peer)
-					g.Seq = max(g.Seq, w.seq)
-					g.Spans = append(g.Spans, g.seats[r].item.Span, o.item.Span)
+					g.note(weighsMissing, w.seq, w.verb, g.seats[r].item.Span, o.item.Span)
 				}
 			}
 			if !slices.Contains(g.Waiting, r) {
@@ -661,27 +687,39 @@ func (c *Case) stalled() bool {
 		return false
 	}
 	it := c.silent(evidence.None, 0)
-	c.Lead, c.LeadClass, c.Standing, c.Basis = it, evidence.Hang, incident.Undecidable, "by elimination none is left over: "+why
+	c.Lead, c.LeadClass, c.Standing, c.Basis = it, evidence.Hang, incident.Undecidable, "no rank is set apart: "+why
 	c.Elimination = &Elimination{Rank: evidence.None, Why: why, Spans: clipSpans(spans), Ranks: slices.Sorted(maps.Keys(h.waiting))}
 	c.Eliminations[it] = c.Elimination
 	return true
 }
 
-// unanswered says of a group in which everybody who left a dump has come who is
+// unanswered says of a group in which everybody whose dump tells has come who is
 // left.
 func (h *hang) unanswered(g *Group, s []seat) (string, []evidence.Span) {
-	var ranks []int
+	var ranks, damaged []int
 	var spans []evidence.Span
 	for i := range s {
 		ranks = append(ranks, s[i].rank)
 		spans = append(spans, s[i].item.Span)
 	}
+	for _, r := range g.ranks() {
+		if !g.seats[r].known {
+			damaged = append(damaged, r)
+			spans = append(spans, g.seats[r].item.Span)
+		}
+	}
 	n, _ := s[0].open()
 	text := fmt.Sprintf("%s %s in %s of %s", RankList(ranks), plural(len(ranks), "waits", "wait"), callText(g, n), g.Label())
-	if len(g.NoDump) > 0 {
-		return fmt.Sprintf("%s; whether %s came is not known, %s left no dump", text, RankList(g.NoDump), plural(len(g.NoDump), "it", "they")), spans
+	if len(g.NoDump)+len(damaged) == 0 {
+		return text + "; all of its members whose dumps are here came to it, and none completed it", spans
 	}
-	return text + "; all of its members whose dumps are here came to it, and none completed it", spans
+	if len(g.NoDump) > 0 {
+		text += fmt.Sprintf("; whether %s came is not known, %s left no dump", RankList(g.NoDump), plural(len(g.NoDump), "it", "they"))
+	}
+	if len(damaged) > 0 {
+		text += fmt.Sprintf("; whether %s came is not known, what %s of the group does not tell", RankList(damaged), plural(len(damaged), "its dump has", "their dumps have"))
+	}
+	return text, spans
 }
 
 // circle names the ranks that wait for each other.
@@ -791,8 +829,10 @@ func (g *Group) compared() bool {
 	return false
 }
 
-// NoDump lists the ranks that dumps of others name and that left none; world is used where
-// the default group's members are not named.
+// Recorded reports whether dumps of the flight recorder are in evidence.
+func (c *Case) Recorded() bool { return c.hang != nil }
+
+// NoDump lists the ranks that dumps of others name and that left none.
 func (c *Case) NoDump() []int {
 	if c.hang == nil {
 		return nil

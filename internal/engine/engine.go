@@ -165,7 +165,7 @@ func dumped(c *diagnose.Case, known evidence.Known) {
 	if len(lagging) > 0 {
 		ints("dist.lagging_ranks", lagging, proof)
 	}
-	if len(lagging)+len(stuck) > 0 {
+	if c.Recorded() {
 		ints("dist.stuck_ranks", stuck, proof)
 	}
 	if differ, compared, spans := c.Mismatch(); compared && !known["dist.op_mismatch"].Value.True() {
