@@ -199,7 +199,7 @@ func (g *Group) settle() {
 		switch {
 		case g.p2p || !stated:
 			s.known = s.known && !cut
-		case !s.known:
+		case cut || !s.known:
 			s.known, s.enqueued, s.done = true, last.I, s.item.Attrs["last_completed"].I
 		default:
 			s.enqueued = max(s.enqueued, last.I)

@@ -26,7 +26,6 @@ type dump struct {
 	proof  *pickle.Value
 	groups map[string]*group
 	order  []*group
-	status map[int64]*pickle.Value // by pg_id
 }
 
 // A group is one process group as this rank knows it.
@@ -70,6 +69,11 @@ func (d *dump) interpret(top *pickle.Value) {
 	}
 	if entries != nil && entries.Kind == pickle.KindList {
 		for i, e := range entries.Items {
+			if i == maxEntries {
+				d.sink.Damage(d.span(e, fmt.Sprintf("/entries/%d", i), ""), fmt.Errorf("more than %d entries", maxEntries))
+				d.cut = true
+				break
+			}
 			if e.Kind == pickle.KindDict {
 				d.entry(i, e)
 			}
@@ -83,7 +87,7 @@ func (d *dump) interpret(top *pickle.Value) {
 
 // group returns the group of that name, nil once there are too many.
 func (d *dump) group(name string, at *pickle.Value) *group {
-	name = clean(name, 120)
+	name = short(clean(name, 1<<10))
 	g := d.groups[name]
 	if g == nil {
 		if len(d.order) == maxGroups {
@@ -130,6 +134,9 @@ func ranks(v *pickle.Value) []int {
 	var out []int
 	if v.Kind == pickle.KindList {
 		for _, x := range v.Items {
+			if len(out) > maxRanks {
+				return nil
+			}
 			if x.Kind != pickle.KindInt || x.Int < 0 || x.Int > 1<<24 {
 				return nil
 			}
@@ -146,7 +153,7 @@ func ranks(v *pickle.Value) []int {
 	}
 	for f := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(f), 10, 24)
-		if err != nil {
+		if err != nil || len(out) > maxRanks {
 			return nil
 		}
 		out = append(out, int(n))
@@ -263,8 +270,8 @@ func peer(op string) (string, int) {
 	return verb, evidence.None
 }
 
-// maxShape is how much of the sizes of one call is kept as it is; the rest becomes a
-// checksum, so that equal stays equal.
+// maxShape is how much of the sizes of one call and of a name is kept as it is; the
+// rest becomes a checksum, so that equal stays equal.
 const maxShape = 80
 
 func short(s string) string {
@@ -273,8 +280,12 @@ func short(s string) string {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(s))
-	return fmt.Sprintf("%s…%016x", s[:maxShape-20], h.Sum64())
+	return fmt.Sprintf("%s…%016x", strings.ToValidUTF8(s[:maxShape-20], ""), h.Sum64())
 }
+
+// maxList is how many tensors of a call and how many dimensions of a tensor are
+// looked at: a call that joins many is told from others by those and their number.
+const maxList = 256
 
 // sizes writes a list of lists of integers: [4096,5120], several joined by x.
 func sizes(v *pickle.Value) string {
@@ -282,21 +293,21 @@ func sizes(v *pickle.Value) string {
 		return ""
 	}
 	var b strings.Builder
-	for i, t := range v.Items {
+	for i, t := range v.Items[:min(len(v.Items), maxList)] {
 		if i > 0 {
 			b.WriteByte('x')
 		}
 		b.WriteByte('[')
-		for k, n := range t.Items {
+		for k, n := range t.Items[:min(len(t.Items), maxList)] {
 			if k > 0 {
 				b.WriteByte(',')
 			}
 			b.WriteString(strconv.FormatInt(n.Int, 10))
 		}
 		b.WriteByte(']')
-		if b.Len() > 1<<16 {
-			break
-		}
+	}
+	if n := len(v.Items); n > maxList {
+		fmt.Fprintf(&b, "x%d", n)
 	}
 	return short(b.String())
 }
@@ -310,14 +321,11 @@ func words(v *pickle.Value) string {
 		return short(nospace(v.Text))
 	}
 	var b strings.Builder
-	for i, x := range v.Items {
+	for i, x := range v.Items[:min(len(v.Items), maxList)] {
 		if i > 0 {
 			b.WriteByte('+')
 		}
 		b.WriteString(nospace(x.Text))
-		if b.Len() > 1<<16 {
-			break
-		}
 	}
 	return short(b.String())
 }

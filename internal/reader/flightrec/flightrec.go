@@ -39,10 +39,12 @@ import (
 
 // Limits of one dump. A ring of 2000 entries with stacks takes a few megabytes.
 const (
-	maxBytes  = 256 << 20
-	maxText   = 64 << 20
-	maxNodes  = 2 << 20
-	maxGroups = 512
+	maxBytes   = 256 << 20
+	maxText    = 64 << 20
+	maxNodes   = 2 << 20
+	maxGroups  = 512
+	maxEntries = 1 << 17
+	maxRanks   = 1 << 17 // of one group
 )
 
 // New returns the reader of flight-recorder dumps.
