@@ -632,9 +632,6 @@ func (c *Case) hung(ended []*timeline.Item) bool {
 			c.Basis = "by elimination: " + why
 		} else {
 			c.Rivals = append(c.Rivals, it)
-			if i < maxNamed {
-				c.Basis += "; " + why
-			}
 		}
 		if !sure {
 			c.Standing = incident.Undecidable
@@ -642,12 +639,12 @@ func (c *Case) hung(ended []*timeline.Item) bool {
 	}
 	if n := len(culprits); n > 1 {
 		c.SameKind, c.Standing = true, incident.Undecidable
-		c.Basis = fmt.Sprintf("by elimination: %d ranks hold up the others, and nothing says which of them failed first: %s", n, strings.TrimPrefix(c.Basis, "by elimination: "))
+		c.Basis = fmt.Sprintf("by elimination: %s hold up the others and wait for nobody themselves; which of them failed first the dumps do not say", RankList(culprits))
 	}
 	return true
 }
 
-// maxNamed is of how many ranks the basis says why.
+// maxNamed is how many ranks of a circle are named.
 const maxNamed = 4
 
 // silent makes the item of a rank that left no words.

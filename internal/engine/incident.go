@@ -427,7 +427,7 @@ func (s *Study) limits(inc *incident.Incident) {
 	}
 	if left := c.NoDump(); len(left) > 0 {
 		list := diagnose.RankList(left)
-		add(fmt.Sprintf("%s left no dump of the flight recorder. Where they were is not known; collect their dumps.", strings.ToUpper(list[:1])+list[1:]))
+		add(fmt.Sprintf("%s left no dump of the flight recorder, so what was called there is not known; collect it.", strings.ToUpper(list[:1])+list[1:]))
 	}
 	if c.World > 1 && len(c.Ranks) > 0 && len(c.Ranks) < c.World && c.Lead != nil {
 		least := ""

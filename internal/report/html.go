@@ -24,11 +24,11 @@ type part struct{ name, title string }
 // htmlSections order the parts of a page for each reader. A part with nothing to
 // say leaves no trace.
 var htmlSections = map[string][]part{
-	Engineer: {{"timeline", "Timeline"}, {"evidence", "Evidence"}, {"causes", "Why"}, {"change", "Change"}, {"checklist", "To confirm"},
+	Engineer: {{"timeline", "Timeline"}, {"evidence", "Evidence"}, {"groups", "Process groups"}, {"causes", "Why"}, {"change", "Change"}, {"checklist", "To confirm"},
 		{"plots", "Curves"}, {"followed", "What only followed"}, {"attempts", "Launches"}, {"baseline", "Against the run that worked"},
 		{"hosts", "Hosts compared"}, {"ranks", "Ranks"}, {"facts", "Facts"}, {"files", "What was read"}},
 	OnCall: {{"reading", "On call"}, {"hosts", "Hosts compared"}, {"timeline", "Timeline"}, {"followed", "What only followed"}, {"ranks", "Ranks"}, {"change", "Change"},
-		{"evidence", "Evidence"}, {"causes", "Why"}, {"checklist", "To confirm"}, {"attempts", "Launches"}, {"plots", "Curves"}, {"files", "What was read"}},
+		{"evidence", "Evidence"}, {"groups", "Process groups"}, {"causes", "Why"}, {"checklist", "To confirm"}, {"attempts", "Launches"}, {"plots", "Curves"}, {"files", "What was read"}},
 	Executive: {{"summary", "Summary"}, {"plots", "Curves"}, {"limits", "What is not known"}},
 }
 
@@ -241,7 +241,7 @@ func (v *view) prove() {
 		v.Proofs = append(v.Proofs, p)
 	}
 	event := func(title, tone string, e *incident.Event) {
-		if e != nil {
+		if e != nil && e.Span != nil {
 			put(title+": "+eventWords(e), tone, e.Span, e.Text, timeWords(e.Time))
 		}
 	}
@@ -303,7 +303,8 @@ func timeWords(t *incident.Time) string {
 func (v *view) funcs() template.FuncMap {
 	return template.FuncMap{
 		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near, "onCall": onCall, "decisions": v.w.decisions,
-		"ranks": ranksWords, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper,
+		"ranks": ranksWords, "groups": func() []incident.Group { return groupsOf(v.Incident) }, "group": func(g incident.Group) string { _, text := groupWords(g); return text },
+		"groupName": func(g incident.Group) string { name, _ := groupWords(g); return name }, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper,
 		"tool": toolWords, "sentence": sentence,
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
 		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut,

@@ -27,8 +27,8 @@ type document struct {
 
 // mdSections order the parts of a markdown report for each reader.
 var mdSections = map[string][]func(*document, *incident.Incident){
-	Engineer:  {(*document).evidence, (*document).change, (*document).causes, (*document).followed, (*document).attempts, (*document).checklist, (*document).baseline, (*document).hosts, (*document).ranks, (*document).facts, (*document).read},
-	OnCall:    {(*document).reading, (*document).hosts, (*document).followed, (*document).ranks, (*document).evidence, (*document).change, (*document).causes, (*document).checklist, (*document).attempts, (*document).read},
+	Engineer:  {(*document).evidence, (*document).groups, (*document).change, (*document).causes, (*document).followed, (*document).attempts, (*document).checklist, (*document).baseline, (*document).hosts, (*document).ranks, (*document).facts, (*document).read},
+	OnCall:    {(*document).reading, (*document).hosts, (*document).followed, (*document).ranks, (*document).evidence, (*document).groups, (*document).change, (*document).causes, (*document).checklist, (*document).attempts, (*document).read},
 	Executive: {(*document).summary},
 }
 

@@ -174,8 +174,8 @@ func (p *page) dropEmpty() int {
 
 // textSections order the parts of a text report for each reader.
 var textSections = map[string][]func(*page, *incident.Incident){
-	Engineer:  {(*page).proof, (*page).change, (*page).causes, (*page).followed, (*page).attempts, (*page).checklist, (*page).baseline, (*page).hosts, (*page).ranks, (*page).read},
-	OnCall:    {(*page).reading, (*page).hosts, (*page).proof, (*page).followed, (*page).ranks, (*page).change, (*page).causes, (*page).attempts, (*page).checklist, (*page).read},
+	Engineer:  {(*page).proof, (*page).groups, (*page).change, (*page).causes, (*page).followed, (*page).attempts, (*page).checklist, (*page).baseline, (*page).hosts, (*page).ranks, (*page).read},
+	OnCall:    {(*page).reading, (*page).hosts, (*page).proof, (*page).groups, (*page).followed, (*page).ranks, (*page).change, (*page).causes, (*page).attempts, (*page).checklist, (*page).read},
 	Executive: {(*page).summary},
 }
 
@@ -523,6 +523,9 @@ func (w *words) withCite(s incident.Statement) string {
 }
 
 func rivalWords(e *incident.Event) string {
+	if e.KnownBy == "elimination" && len(e.Eliminated) > 0 {
+		return e.Eliminated[0].Why
+	}
 	s := faultWords(e)
 	if x := who(e); x != "" {
 		s = x + ": " + s
@@ -534,7 +537,7 @@ func rivalWords(e *incident.Event) string {
 }
 
 func ruledOut(e incident.Elimination) string {
-	if len(e.Ranks) == 0 {
+	if len(e.Ranks) == 0 || strings.HasPrefix(e.Why, ranksWords(e.Ranks)) {
 		return e.Why
 	}
 	return ranksWords(e.Ranks) + ": " + e.Why

@@ -231,6 +231,13 @@ func (w *words) firstWords() []string {
 		long = p + ": "
 	}
 	if f.KnownBy == "elimination" {
+		if f.Rank == nil {
+			return []string{what + step + " (who left the others waiting is open)", what + " (by whom is open)"}
+		}
+		if r := w.suspects(); len(r) > 1 {
+			first := "rank " + oneOf(r)
+			return []string{first + ": " + what + step + " (found by elimination: none of them left words of its own)", first + ": " + what + " (by elimination, no words of their own)", first + ": " + what}
+		}
 		why := " (found by elimination: it left no words of its own)"
 		return []string{long + what + step + why, short + what + step + why, short + what + " (by elimination, no words of its own)"}
 	}
@@ -257,6 +264,34 @@ func (w *words) firstWords() []string {
 	return []string{
 		long + what + step + full, long + what + step + base, short + what + step + full, short + what + step + base, short + what + base, short + faultWords(f) + base,
 	}
+}
+
+// suspects are the ranks found by elimination that are not ordered.
+func (w *words) suspects() []int {
+	out := []int{*w.inc.FirstFault.Rank}
+	for i := range w.inc.FirstFaultRivals {
+		if e := &w.inc.FirstFaultRivals[i]; e.KnownBy == "elimination" && e.Rank != nil {
+			out = append(out, *e.Rank)
+		}
+	}
+	return out
+}
+
+// oneOf lists numbers as alternatives: 1, 2 or 3.
+func oneOf(l []int) string {
+	const most = 4
+	s := strconv.Itoa(l[0])
+	for i, n := range l[1:] {
+		switch {
+		case i+2 > most && len(l) > most:
+			return s + " or one of " + plural(len(l)-i-1, "other")
+		case i == len(l)-2:
+			s += " or " + strconv.Itoa(n)
+		default:
+			s += ", " + strconv.Itoa(n)
+		}
+	}
+	return s
 }
 
 // sureWords says what standing the order and the cause have.
