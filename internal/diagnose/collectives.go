@@ -27,9 +27,10 @@ type Group struct {
 	NoDump     []int // members of whom no dump is in evidence
 	Spans      []evidence.Span
 
-	seats  map[int]*seat
-	weight int
-	p2p    bool // some rank sends or receives in it
+	seats   map[int]*seat
+	weight  int
+	printed bool // its seats are from messages of the watchdog
+	p2p     bool // some rank sends or receives in it
 }
 
 // A seat is where one rank is in one group.
@@ -86,6 +87,10 @@ type hang struct {
 	open    map[*Group][]seat // where all that is known came, and nobody completed
 }
 
+func newHang() *hang {
+	return &hang{oldest: map[int]int64{}, stuck: map[int]*Group{}, waiting: map[int]bool{}, dumped: map[int]*seat{}, open: map[*Group][]seat{}}
+}
+
 // recorded builds the state from the records of the attempt; nil if there are
 // none. The rules follow from what the recorder's fields mean:
 //
@@ -98,23 +103,14 @@ type hang struct {
 //   - pg_status counts works of both sorts, so it counts only in groups without
 //     sends and receives. What contradicts a completed collective does not count.
 func (c *Case) recorded() *hang {
-	h := &hang{oldest: map[int]int64{}, stuck: map[int]*Group{}, waiting: map[int]bool{}, dumped: map[int]*seat{}, open: map[*Group][]seat{}}
+	h := newHang()
 	h.seat(c.Attempt.Items)
 	if len(h.dumped) == 0 {
 		return nil
 	}
 	for _, g := range h.groups {
 		h.strangers(g)
-		g.settle()
-		for _, s := range g.seats {
-			_, open := s.open()
-			h.waiting[s.rank] = h.waiting[s.rank] || open || s.record != evidence.None
-			if s.record != evidence.None {
-				if old, ok := h.oldest[s.rank]; !ok || s.record < old {
-					h.oldest[s.rank] = s.record
-				}
-			}
-		}
+		h.look(g)
 	}
 	for _, g := range h.groups {
 		h.mismatches(g)
@@ -125,6 +121,21 @@ func (c *Case) recorded() *hang {
 		h.edges = slices.DeleteFunc(h.edges, func(e edge) bool { return e.from == r })
 	}
 	return h
+}
+
+// look notes who waits in g, and in what its oldest open call is.
+func (h *hang) look(g *Group) {
+	g.settle()
+	for _, s := range g.seats {
+		if _, open := s.open(); open || s.record != evidence.None {
+			h.waiting[s.rank] = true
+		}
+		if s.record != evidence.None {
+			if old, ok := h.oldest[s.rank]; !ok || s.record < old {
+				h.oldest[s.rank] = s.record
+			}
+		}
+	}
 }
 
 // seat reads the records into groups.
@@ -151,8 +162,12 @@ func (h *hang) seat(items []*timeline.Item) {
 		}
 		g.p2p = g.p2p || it.Attrs["p2p"].True()
 	}
+	h.sort()
+}
+
+func (h *hang) sort() {
 	slices.SortFunc(h.groups, func(a, b *Group) int {
-		return cmp.Or(evidence.Natural(a.Name, b.Name), strings.Compare(a.Name, b.Name), slices.Compare(a.Members, b.Members))
+		return cmp.Or(evidence.Natural(a.Name, b.Name), strings.Compare(a.Name, b.Name), strings.Compare(a.Desc, b.Desc), slices.Compare(a.Members, b.Members))
 	})
 }
 
@@ -191,7 +206,7 @@ func (s *seat) open() (int64, bool) { return s.done + 1, s.known && s.enqueued >
 // settle decides what is known of each seat.
 func (g *Group) settle() {
 	for _, s := range g.seats {
-		if s.stranger {
+		if s.stranger || g.printed {
 			continue
 		}
 		cut := s.item.Attrs["cut"].True()
@@ -233,7 +248,7 @@ func (h *hang) strangers(g *Group) {
 // everyone reports whether the members of g are known: named, or, of the default
 // group, all ranks.
 func (g *Group) everyone() bool {
-	return g.Members != nil || g.Desc == "default_pg" || g.Name == "0" && g.Desc == ""
+	return g.printed || g.Members != nil || g.Desc == "default_pg" || g.Name == "0" && g.Desc == ""
 }
 
 // op is the operation that some rank has at n.
@@ -260,7 +275,7 @@ func (g *Group) Label() string {
 // rooted reports whether an operation can be completed by some before all have
 // come. Of an operation that is not known it is assumed.
 func rooted(op string) bool {
-	for _, all := range []string{"all_reduce", "allreduce", "all_gather", "_all_gather", "allgather", "reduce_scatter", "_reduce_scatter", "barrier", "all_barrier"} {
+	for _, all := range []string{"all_reduce", "allreduce", "all_gather", "_all_gather", "allgather", "_allgather", "reduce_scatter", "_reduce_scatter", "barrier", "all_barrier"} {
 		if strings.HasPrefix(op, all) {
 			return false
 		}
@@ -622,14 +637,19 @@ func (c *Case) hung(ended []*timeline.Item) bool {
 	if len(culprits) == 0 {
 		return c.stalled()
 	}
+	c.accuse(h, culprits, "which of them failed first the dumps do not say")
+	return true
+}
+
+// accuse lets the culprits of h lead: the first, with the others as its rivals.
+func (c *Case) accuse(h *hang, culprits []int, several string) {
 	for i, r := range culprits {
 		why, sure, waiters, spans := h.why(r)
 		it := c.silent(r, i)
 		c.Eliminations[it] = &Elimination{Rank: r, Why: why, Spans: clipSpans(spans), Ranks: waiters}
 		if i == 0 {
 			c.Lead, c.LeadClass, c.Elimination = it, evidence.Hang, c.Eliminations[it]
-			c.Standing = incident.Supported
-			c.Basis = "by elimination: " + why
+			c.Standing, c.Basis = incident.Supported, "by elimination: "+why
 		} else {
 			c.Rivals = append(c.Rivals, it)
 		}
@@ -637,11 +657,67 @@ func (c *Case) hung(ended []*timeline.Item) bool {
 			c.Standing = incident.Undecidable
 		}
 	}
-	if n := len(culprits); n > 1 {
+	if len(culprits) > 1 {
 		c.SameKind, c.Standing = true, incident.Undecidable
-		c.Basis = fmt.Sprintf("by elimination: %s hold up the others and wait for nobody themselves; which of them failed first the dumps do not say", RankList(culprits))
+		c.Basis = fmt.Sprintf("by elimination: %s hold up the others and wait for nobody themselves; %s", RankList(culprits), several)
 	}
+}
+
+// states finds the initiating event by what the watchdogs print of each rank's last
+// enqueued and completed work, where that sets ranks apart. Only groups with a name of their own
+// count, "0(default_pg)" since PyTorch 2.5: before, the number of a group is one of
+// the process, and others may have another group by it.
+func (c *Case) states(items []*timeline.Item) bool {
+	h := newHang()
+	groups := map[string]*Group{}
+	for _, it := range items {
+		name, desc, own := strings.Cut(strings.TrimSuffix(it.Attrs.Str("group"), ")"), "(")
+		if it.Who.Rank < 0 || !own || it.Quoted {
+			continue
+		}
+		g := groups[it.Attrs.Str("group")]
+		if g == nil {
+			g = &Group{Name: name, Desc: desc, Seq: evidence.None, seats: map[int]*seat{}, printed: true}
+			groups[it.Attrs.Str("group")] = g
+			h.groups = append(h.groups, g)
+		}
+		g.print(it)
+	}
+	h.sort()
+	for _, g := range h.groups {
+		if !g.p2p {
+			h.look(g)
+		}
+	}
+	for _, g := range h.groups {
+		if !g.p2p {
+			h.compare(g)
+		}
+	}
+	culprits := h.culprits()
+	if len(culprits) == 0 || 2*len(culprits) > len(h.waiting) { // who is ahead of many is no proof against them
+		return false
+	}
+	c.accuse(h, culprits, "which of them failed first their messages do not say")
 	return true
+}
+
+// print adds what a message of the watchdog says to the seat of its rank: the
+// latest is the one with the highest numbers.
+func (g *Group) print(it *timeline.Item) {
+	s := g.seats[it.Who.Rank]
+	if s == nil {
+		s = &seat{rank: it.Who.Rank, item: it, record: evidence.None, calls: map[int64]called{}, done: -1}
+		g.seats[it.Who.Rank] = s
+	}
+	if last, ok := it.Attrs["last_enqueued"]; ok && last.I >= 0 {
+		s.known, s.enqueued, s.done = true, max(s.enqueued, last.I), max(s.done, it.Attrs["last_completed"].I)
+	}
+	if seq, ok := it.Attrs["seq"]; ok {
+		op := strings.ToLower(it.Attrs.Str("op"))
+		s.calls[seq.I] = called{op: op, in: "-", dtype: "-", state: "scheduled"}
+		g.p2p = g.p2p || op == "send" || op == "recv" || op == "coalesced"
+	}
 }
 
 // maxNamed is how many ranks of a circle are named.

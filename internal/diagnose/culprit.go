@@ -15,7 +15,7 @@ import (
 
 // withoutWords finds the initiating event when no fault has words of its own.
 func (c *Case) withoutWords() {
-	var exits, effects, phases []*timeline.Item
+	var exits, effects, phases, states []*timeline.Item
 	effectOf := map[int]*timeline.Item{}
 	for _, it := range c.Attempt.Items {
 		if it.Quoted || c.afterFinish(it) || it.Attempt < 0 {
@@ -30,8 +30,11 @@ func (c *Case) withoutWords() {
 				effectOf[it.Who.Rank] = it
 			}
 		case evidence.RoleNotice:
-			if it.Kind == evidence.RankPhase {
+			switch it.Kind {
+			case evidence.RankPhase:
 				phases = append(phases, it)
+			case evidence.CollState:
+				states = append(states, it)
 			}
 		}
 	}
@@ -82,6 +85,9 @@ func (c *Case) withoutWords() {
 		c.Elimination, c.Standing, c.LeadClass = e, incident.Supported, evidence.Hang
 		c.Lead, c.Basis = c.silent(e.Rank, 0), "by elimination: "+e.Why
 		c.Eliminations[c.Lead] = e
+		return
+	}
+	if len(timeouts) > 0 && (c.barred(timeouts) || c.states(append(slices.Clone(timeouts), states...))) {
 		return
 	}
 	effects = slices.DeleteFunc(effects, func(it *timeline.Item) bool {
@@ -141,33 +147,14 @@ func openPhase(phases []*timeline.Item) *timeline.Item {
 // one that is behind all others of its process group: groups count for themselves.
 func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 	seen := map[int]bool{}
-	type seat struct {
-		seq  int64
-		span evidence.Span
-	}
-	lowest := map[string]map[int]seat{} // by group and rank
 	var spans []evidence.Span
 	for _, it := range timeouts {
-		r := it.Who.Rank
-		if r < 0 {
-			continue
-		}
-		if !seen[r] {
+		if r := it.Who.Rank; r >= 0 && !seen[r] {
 			spans = append(spans, it.Span)
-		}
-		seen[r] = true
-		s, ok := it.Attrs["seq"]
-		if !ok {
-			continue
-		}
-		g := it.Attrs.Str("group")
-		if lowest[g] == nil {
-			lowest[g] = map[int]seat{}
-		}
-		if old, have := lowest[g][r]; !have || s.I < old.seq {
-			lowest[g][r] = seat{s.I, it.Span}
+			seen[r] = true
 		}
 	}
+	lowest := lowest(timeouts)
 	ranks := slices.Sorted(maps.Keys(seen))
 	if c.World > 1 && len(seen) == c.World-1 {
 		for r := 0; r < c.World; r++ {
@@ -191,8 +178,8 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 		lo, at, n := int64(1)<<62, -1, 0
 		var proof []evidence.Span
 		for _, r := range members {
-			proof = append(proof, of[r].span)
-			switch s := of[r].seq; {
+			proof = append(proof, of[r].Span)
+			switch s := of[r].Attrs["seq"].I; {
 			case s < lo:
 				lo, at, n = s, r, 1
 			case s == lo:
@@ -212,6 +199,62 @@ func (c *Case) eliminate(timeouts []*timeline.Item) *Elimination {
 	return nil
 }
 
+// lowest is the table of time-outs with the lowest sequence number, by group and rank.
+func lowest(timeouts []*timeline.Item) map[string]map[int]*timeline.Item {
+	out := map[string]map[int]*timeline.Item{}
+	for _, it := range timeouts {
+		s, ok := it.Attrs["seq"]
+		if !ok || it.Who.Rank < 0 {
+			continue
+		}
+		of := out[it.Attrs.Str("group")]
+		if of == nil {
+			of = map[int]*timeline.Item{}
+			out[it.Attrs.Str("group")] = of
+		}
+		if old := of[it.Who.Rank]; old == nil || s.I < old.Attrs["seq"].I {
+			of[it.Who.Rank] = it
+		}
+	}
+	return out
+}
+
+// barred accuses the ranks of which a monitored barrier says that they did not
+// come to it, unless one of them says itself that it waited elsewhere.
+func (c *Case) barred(timeouts []*timeline.Item) bool {
+	late := map[int][]evidence.Span{}
+	for _, f := range c.Attempt.Facts {
+		if f.Name == "dist.missing_ranks" {
+			for _, r := range f.Value.L {
+				late[int(r)] = append(late[int(r)], f.Span)
+			}
+		}
+	}
+	var waited []int
+	for _, it := range timeouts {
+		if it.Who.Rank >= 0 && late[it.Who.Rank] != nil {
+			return false
+		}
+		if it.Who.Rank >= 0 && !slices.Contains(waited, it.Who.Rank) {
+			waited = append(waited, it.Who.Rank)
+		}
+	}
+	sort.Ints(waited)
+	for i, r := range slices.Sorted(maps.Keys(late)) {
+		it := c.silent(r, i)
+		e := &Elimination{Rank: r, Ranks: waited, Spans: clipSpans(late[r]), Why: fmt.Sprintf("a monitored barrier names rank %d as one that did not come to it in time", r)}
+		c.Eliminations[it] = e
+		if i > 0 {
+			c.Rivals, c.SameKind, c.Standing = append(c.Rivals, it), true, incident.Undecidable
+			c.Basis = fmt.Sprintf("by elimination: a monitored barrier names %s as those that did not come to it in time", RankList(slices.Sorted(maps.Keys(late))))
+			continue
+		}
+		c.Lead, c.LeadClass, c.Standing, c.Elimination = it, evidence.Hang, incident.Supported, e
+		c.Basis = "by elimination: " + e.Why
+	}
+	return len(late) > 0
+}
+
 // waiting notes the ranks that timed out where all of them did so in the same
 // collective: who waits is not the one that is waited for. A rank with an earlier
 // number or another operation than its peers may be.
@@ -221,12 +264,12 @@ func (c *Case) waiting(timeouts []*timeline.Item) {
 		seq             int64
 	}
 	first := map[int]*timeline.Item{}
-	for _, it := range timeouts {
-		if _, ok := it.Attrs["seq"]; !ok || it.Who.Rank < 0 {
-			continue
-		}
-		if x := first[it.Who.Rank]; x == nil || it.Attrs["seq"].I < x.Attrs["seq"].I {
-			first[it.Who.Rank] = it
+	table := lowest(timeouts)
+	for _, g := range slices.Sorted(maps.Keys(table)) {
+		for r, it := range table[g] {
+			if x := first[r]; x == nil || it.Attrs["seq"].I < x.Attrs["seq"].I {
+				first[r] = it
+			}
 		}
 	}
 	var at place
