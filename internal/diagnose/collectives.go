@@ -42,6 +42,7 @@ type seat struct {
 	calls          map[int64]called
 	waits          []wait
 	record         int64 // of the oldest call here that is not completed, None if there is none
+	stated         bool  // the numbers are those that a watchdog printed
 	stranger       bool  // its dump does not know the group; item is one of another group
 }
 
@@ -707,13 +708,21 @@ func (c *Case) states(items []*timeline.Item) bool {
 func (g *Group) print(it *timeline.Item) {
 	s := g.seats[it.Who.Rank]
 	if s == nil {
-		s = &seat{rank: it.Who.Rank, item: it, record: evidence.None, calls: map[int64]called{}, done: -1}
+		s = &seat{rank: it.Who.Rank, item: it, record: evidence.None, calls: map[int64]called{}}
 		g.seats[it.Who.Rank] = s
 	}
 	if last, ok := it.Attrs["last_enqueued"]; ok && last.I >= 0 {
-		s.known, s.enqueued, s.done = true, max(s.enqueued, last.I), max(s.done, it.Attrs["last_completed"].I)
+		done := it.Attrs["last_completed"].I
+		if s.stated {
+			done = max(done, s.done)
+		}
+		s.known, s.stated, s.enqueued, s.done = true, true, max(s.enqueued, last.I), done
 	}
 	if seq, ok := it.Attrs["seq"]; ok {
+		if !s.stated && (!s.known || seq.I <= s.done) { // it gave up in this one
+			s.done = seq.I - 1
+		}
+		s.known, s.enqueued = true, max(s.enqueued, seq.I)
 		op := strings.ToLower(it.Attrs.Str("op"))
 		s.calls[seq.I] = called{op: op, in: "-", dtype: "-", state: "scheduled"}
 		g.p2p = g.p2p || op == "send" || op == "recv" || op == "coalesced"

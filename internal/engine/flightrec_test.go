@@ -265,3 +265,66 @@ func TestGlooDumps(t *testing.T) {
 		}
 	}
 }
+
+// TestDumpsBesideLogs puts the dumps of a job in which rank 2 never came beside logs: what the
+// run says itself counts first.
+func TestDumpsBesideLogs(t *testing.T) {
+	with := func(files map[string]string) *incident.Incident {
+		t.Helper()
+		all := map[string]string{}
+		for name, text := range files {
+			all[name] = text
+		}
+		dumps, _ := filepath.Glob("testdata/flightrec/never/_dump_*")
+		for _, d := range dumps {
+			data, err := os.ReadFile(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all["dumps/"+filepath.Base(d)] = string(data)
+		}
+		return diagnose(t, job(t, all))
+	}
+	steps := "step 1 loss 2.5\nstep 2 loss 2.4\nstep 3 loss 2.3\n"
+	for name, c := range map[string]struct {
+		files       map[string]string
+		kind, basis string
+		rank        int
+	}{
+		"the waiting ranks' time-outs follow": {map[string]string{
+			"rank0.log": steps + timedOut(0, 5, "08:50:13.208453123"), "rank1.log": steps + timedOut(1, 5, "08:50:13.218453123"), "rank3.log": steps + timedOut(3, 5, "08:50:13.228453123"), "rank2.log": steps},
+			"unknown", "never enqueued all_reduce, sequence number 5", 2},
+		"out of memory in its log leads": {map[string]string{
+			"rank0.log": steps + timedOut(0, 5, "08:50:13.208453123"), "rank2.log": steps + "Traceback (most recent call last):\n  File \"/app/train.py\", line 3, in <module>\n    step()\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.\n"},
+			"device_oom", "", 2},
+		"a run that goes on and says nothing of it is not accused": {map[string]string{"rank0.log": steps, "rank1.log": steps, "rank2.log": steps, "rank3.log": steps},
+			"", "", -1},
+	} {
+		inc := with(c.files)
+		if c.kind == "" {
+			if inc.FirstFault != nil {
+				t.Errorf("%s: %s is claimed: %s", name, inc.FirstFault.Kind, inc.FirstFaultBasis)
+			}
+			continue
+		}
+		if f := inc.FirstFault; f == nil || f.Kind != c.kind || f.Rank == nil || *f.Rank != c.rank || !strings.Contains(inc.FirstFaultBasis, c.basis) {
+			t.Errorf("%s: first fault %+v: %s", name, f, inc.FirstFaultBasis)
+		}
+		if len(inc.Groups) == 0 || !slices.Equal(inc.Groups[0].Missing, []int{2}) {
+			t.Errorf("%s: groups %+v", name, inc.Groups)
+		}
+	}
+}
+
+// TestMonitoredBarrier takes the ranks from the words of the barrier.
+func TestMonitoredBarrier(t *testing.T) {
+	trace := "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"/app/train.py\", line 9, in <module>\n[rank0]:     dist.monitored_barrier()\n"
+	inc := log(t, "step 1 loss 2.5\n"+trace+"[rank0]: RuntimeError: [Rank 0]: Ranks 3, 6 failed to pass monitoredBarrier in 90000 ms\n")
+	if got := named(inc); !slices.Equal(got, []int{3, 6}) || inc.FirstFaultStanding != incident.Undecidable {
+		t.Errorf("ranks %v, %s: %s", got, inc.FirstFaultStanding, inc.FirstFaultBasis)
+	}
+	inc = log(t, "step 1 loss 2.5\n"+trace+"[rank0]: RuntimeError: Rank 2 failed to pass monitoredBarrier in 45000 ms\n")
+	if got := named(inc); !slices.Equal(got, []int{2}) || inc.FirstFaultStanding != incident.Supported {
+		t.Errorf("ranks %v, %s: %s", got, inc.FirstFaultStanding, inc.FirstFaultBasis)
+	}
+}
