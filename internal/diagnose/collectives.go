@@ -28,6 +28,8 @@ type Group struct {
 	Spans      []evidence.Span
 
 	seats   map[int]*seat
+	order   []int            // of seats
+	ops     map[int64]string // operation of each collective that somebody recorded
 	weight  int
 	printed bool // its seats are from messages of the watchdog
 	p2p     bool // some rank sends or receives in it
@@ -47,7 +49,10 @@ type seat struct {
 }
 
 // called is one collective as its rank issued it.
-type called struct{ op, in, dtype, state string }
+type called struct {
+	op, in, dtype, state string
+	ms                   float64 // how long it ran on this rank's device, -1 if that was not timed
+}
 
 // A wait is a send or receive that is not completed.
 type wait struct {
@@ -181,9 +186,13 @@ func newSeat(it *timeline.Item) *seat {
 		s.known, s.enqueued, s.done = true, e.I, it.Attrs["completed"].I
 	}
 	for f := range strings.SplitSeq(it.Attrs.Str("calls"), ";") {
-		if p := strings.Fields(f); len(p) == 6 {
+		if p := strings.Fields(f); len(p) == 7 {
 			n, _ := strconv.ParseInt(p[0], 10, 64)
-			s.calls[n] = called{p[1], p[2], p[4], p[5]}
+			ms, err := strconv.ParseFloat(p[6], 64)
+			if err != nil {
+				ms = -1
+			}
+			s.calls[n] = called{p[1], p[2], p[4], p[5], ms}
 		}
 	}
 	for f := range strings.SplitSeq(it.Attrs.Str("waits"), ";") {
@@ -221,11 +230,22 @@ func (g *Group) settle() {
 			s.enqueued = max(s.enqueued, last.I)
 		}
 	}
-	for _, s := range g.seats { // what somebody completed, everybody had enqueued
-		for _, o := range g.seats {
-			if s.known && o.known && o.done > s.enqueued && !rooted(g.op(s.enqueued+1)) {
-				s.known = false
+	g.order, g.ops = slices.Sorted(maps.Keys(g.seats)), map[int64]string{}
+	most := int64(-1)
+	for _, r := range g.order {
+		s := g.seats[r]
+		for n, c := range s.calls {
+			if g.ops[n] == "" {
+				g.ops[n] = c.op
 			}
+		}
+		if s.known {
+			most = max(most, s.done)
+		}
+	}
+	for _, s := range g.seats { // what somebody completed, everybody had enqueued
+		if s.known && most > s.enqueued && !rooted(g.op(s.enqueued+1)) {
+			s.known = false
 		}
 	}
 }
@@ -252,17 +272,10 @@ func (g *Group) everyone() bool {
 	return g.printed || g.Members != nil || g.Desc == "default_pg" || g.Name == "0" && g.Desc == ""
 }
 
-// op is the operation that some rank has at n.
-func (g *Group) op(n int64) string {
-	for _, r := range g.ranks() {
-		if c, ok := g.seats[r].calls[n]; ok {
-			return c.op
-		}
-	}
-	return ""
-}
+// op is the operation that the ranks have at n.
+func (g *Group) op(n int64) string { return g.ops[n] }
 
-func (g *Group) ranks() []int { return slices.Sorted(maps.Keys(g.seats)) }
+func (g *Group) ranks() []int { return g.order }
 
 // Label names g for people.
 func (g *Group) Label() string {
@@ -627,6 +640,45 @@ func (c called) text() string {
 	return t
 }
 
+// stragglers notes, for each group with timed calls, the collective for which the
+// others waited longest: it runs from a rank's arrival to its end, so who came last ran it
+// shortest. That rank came, which tells it from one that is missing.
+func (h *hang) stragglers() []Note {
+	const least, times = 1000.0, 10.0 // milliseconds, and by how much the others ran longer
+	var out []Note
+	for _, g := range h.groups {
+		var best Note
+		longest := 0.0
+		for _, n := range slices.Sorted(maps.Keys(g.ops)) {
+			last, shortest, next := -1, 0.0, 0.0
+			timed := 0
+			for _, r := range g.ranks() {
+				c, ok := g.seats[r].calls[n]
+				if !ok || c.ms < 0 || c.state != "completed" || rooted(c.op) {
+					continue
+				}
+				timed++
+				switch {
+				case last < 0 || c.ms < shortest:
+					last, shortest, next = r, c.ms, shortest
+				case timed == 2 || c.ms < next:
+					next = c.ms
+				}
+			}
+			if timed < 3 || timed < len(g.Members) || next-shortest < max(least, times*shortest, longest) || next-shortest == longest {
+				continue
+			}
+			longest = next - shortest
+			best = Note{Text: fmt.Sprintf("Rank %d was slow, not missing: the others waited %.1f s at least for it in %s of %s, which all completed.", last, longest/1000, callText(g, n), g.Label()),
+				Spans: []evidence.Span{g.seats[last].item.Span}}
+		}
+		if longest > 0 {
+			out = append(out, best)
+		}
+	}
+	return out[:min(len(out), maxNamed)]
+}
+
 // hung finds the initiating event by the dumps of the flight recorder: which ranks the others
 // wait for. It reports whether it did.
 func (c *Case) hung(ended []*timeline.Item) bool {
@@ -724,7 +776,7 @@ func (g *Group) print(it *timeline.Item) {
 		}
 		s.known, s.enqueued = true, max(s.enqueued, seq.I)
 		op := strings.ToLower(it.Attrs.Str("op"))
-		s.calls[seq.I] = called{op: op, in: "-", dtype: "-", state: "scheduled"}
+		s.calls[seq.I] = called{op: op, in: "-", dtype: "-", state: "scheduled", ms: -1}
 		g.p2p = g.p2p || op == "send" || op == "recv" || op == "coalesced"
 	}
 }

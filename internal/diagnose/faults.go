@@ -96,7 +96,9 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 	c.members()
 	c.finish()
 	c.setAside()
-	c.hang = c.recorded()
+	if c.hang = c.recorded(); c.hang != nil {
+		c.Notes = append(c.Notes, c.hang.stragglers()...)
+	}
 	cands := c.candidates()
 	cands = c.dropExplained(cands)
 	switch {

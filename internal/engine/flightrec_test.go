@@ -27,6 +27,7 @@ type dumpTruth struct {
 	Mismatched []int  `json:"mismatched"`
 	Says       string `json:"says"`
 	Cause      string `json:"cause"`
+	Note       string `json:"note"`
 }
 
 // TestFlightRecorder diagnoses the dumps of small jobs whose truth a generator
@@ -61,6 +62,9 @@ func checkDumps(t *testing.T, inc *incident.Incident, want dumpTruth) {
 	got := named(inc)
 	if !slices.Equal(got, want.Ranks) {
 		t.Errorf("ranks %v are named, want %v (%s)", got, want.Ranks, inc.FirstFaultBasis)
+	}
+	if want.Note != "" && !slices.ContainsFunc(inc.Contributing, func(s incident.Statement) bool { return strings.Contains(s.Text, want.Note) }) {
+		t.Errorf("nothing says %q: %+v", want.Note, inc.Contributing)
 	}
 	switch {
 	case want.Open:

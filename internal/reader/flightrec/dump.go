@@ -505,6 +505,11 @@ func (d *dump) record(g *group) evidence.Event {
 	}
 	if enqueued, done, known := progress(g.collectives); known {
 		a["enqueued"], a["completed"] = evidence.IntOf(enqueued), evidence.IntOf(done)
+		for i := range g.collectives {
+			if ns, ok := whole(g.collectives[i].node.Get("time_discovered_completed_ns")); ok && ns > 0 && g.collectives[i].seq == done {
+				a["completed_ns"] = evidence.IntOf(ns)
+			}
+		}
 	}
 	text("calls", calls(g.collectives))
 	text("waits", d.waits(g))
@@ -627,8 +632,19 @@ const (
 	maxWaits  = 32
 )
 
+// duration is how long the call ran on the device, in milliseconds, where it was
+// timed (TORCH_NCCL_ENABLE_TIMING).
+func (c *call) duration() string {
+	v := c.node.Get("duration_ms")
+	if v == nil || v.Kind != pickle.KindFloat && v.Kind != pickle.KindInt {
+		return "-"
+	}
+	return strconv.FormatFloat(v.Float(), 'g', 6, 64)
+}
+
 // calls writes the calls around the first that is not completed, separated by
-// semicolons: sequence number, operation, sizes in and out, types and state.
+// semicolons: sequence number, operation, sizes in and out, types, state and
+// duration.
 func calls(l []call) string {
 	from := max(0, len(l)-maxCalls)
 	for i := range l {
@@ -643,7 +659,7 @@ func calls(l []call) string {
 		if b.Len() > 0 {
 			b.WriteByte(';')
 		}
-		fmt.Fprintf(&b, "%d %s %s %s %s %s", c.seq, nospace(c.op), cmp.Or(c.in, "-"), cmp.Or(c.out, "-"), cmp.Or(c.dtype, "-"), nospace(c.state))
+		fmt.Fprintf(&b, "%d %s %s %s %s %s %s", c.seq, cmp.Or(nospace(c.op), "-"), cmp.Or(c.in, "-"), cmp.Or(c.out, "-"), cmp.Or(c.dtype, "-"), cmp.Or(nospace(c.state), "-"), c.duration())
 	}
 	return b.String()
 }

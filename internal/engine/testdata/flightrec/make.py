@@ -121,6 +121,8 @@ def dump(r, groups, queue, active, frames, status=True):
         }
         if frames:
             e["frames"] = FRAMES
+        if hasattr(c, "ms"):
+            e["duration_ms"] = c.ms
         entries.append(e)
     out = {"version": "2.9", "pg_config": config, "nccl_version": "2.27.3"}
     if status:
@@ -228,9 +230,21 @@ write("cut", {"ranks": [2], "group": "0", "seq": 5, "op": "all_reduce", "missing
       world(4), same(4, steps(8)), never={2: 4}, cut=[1], status=False)
 write("cut_culprit", {"ranks": [], "open": True}, world(4), same(4, steps(8)), never={2: 4}, cut=[2], status=False)
 
+# Rank 2 came 40 s late to the third call, and stopped before the fifth.
+p = same(4, steps(8))
+for r in range(4):
+    for i, c in enumerate(x for x in p[r] if x != SYNC):
+        c.ms = 0.75 if r == 2 else 40000.5 if i == 2 else 1.25
+write("straggler", {"ranks": [2], "group": "0", "seq": 5, "op": "all_reduce", "missing": [2], "says": "never enqueued", "note": "Rank 2 was slow, not missing: the others waited 40.0 s at least for it in all_reduce, sequence number 3, of default_pg (group 0)"},
+      world(4), p, never={2: 4})
+p = same(4, steps(3))
+for r in range(4):
+    for i, c in enumerate(x for x in p[r] if x != SYNC):
+        c.ms = 0.75 if r == 1 else 9000.0 if i == 1 else 1.25
+write("slow_only", {"ranks": [], "note": "Rank 1 was slow, not missing: the others waited 9.0 s"}, world(4), p)
+
 # All came, and the network let nobody through.
 p = same(4, steps(3))
-queues = {r: [c if c == SYNC else c for c in q] for r, q in p.items()}
 for r in range(4):
     p[r].append(Call("0", "all_reduce", (4,)))
-write("nobody_through", {"ranks": [], "open": True}, {"0": ("default_pg", [0, 1, 2, 3]), "9": ("GHOST", [0])}, p, hung={r: 3 for r in range(4)})
+write("nobody_through", {"ranks": [], "open": True}, {"0": ("default_pg", [0, 1, 2, 3]), "9": ("UNUSED", [0])}, p, hung={r: 3 for r in range(4)})
