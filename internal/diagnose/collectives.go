@@ -104,7 +104,8 @@ func newHang() *hang {
 //     number that another one waits in keeps it waiting.
 //   - A collective in which all depend on all (all-reduce, all-gather,
 //     reduce-scatter, barrier) is completed by one only if all had come. A rank whose
-//     oldest open call others have completed is waiting for nobody: it is stuck itself.
+//     oldest open call others have completed is waiting for nobody: it is stuck itself. In
+//     other collectives that is so once all the others have completed it.
 //   - A rank that waits itself is explained by the one that it waits for.
 //   - pg_status counts works of both sorts, so it counts only in groups without
 //     sends and receives. What contradicts a completed collective does not count.
@@ -150,6 +151,10 @@ func (h *hang) seat(items []*timeline.Item) {
 	groups := map[key]*Group{}
 	for _, it := range items {
 		if it.Kind != evidence.CollRecord || it.Who.Rank < 0 {
+			continue
+		}
+		if _, any := it.Attrs["group"]; !any { // a dump without any call
+			h.dumped[it.Who.Rank] = newSeat(it)
 			continue
 		}
 		k := key{it.Attrs.Str("group"), it.Attrs.Str("members")}
@@ -260,7 +265,7 @@ func (h *hang) strangers(g *Group) {
 		case g.seats[m] != nil:
 		case d == nil:
 			g.NoDump = append(g.NoDump, m)
-		case !d.item.Attrs["cut"].True() && d.item.Attrs.Str("members") != "":
+		case !d.item.Attrs["cut"].True() && (d.item.Attrs.Str("members") != "" || d.item.Attrs.Str("group") == ""):
 			g.seats[m] = &seat{rank: m, item: d.item, known: true, record: evidence.None, stranger: true}
 		}
 	}
@@ -309,10 +314,13 @@ func (h *hang) compare(g *Group) {
 			continue
 		}
 		if q := g.completed(n); q != nil {
-			if !rooted(g.op(n)) && h.heldHere(s, n) {
+			switch held := h.heldHere(s, n); {
+			case held && (!rooted(g.op(n)) || len(g.NoDump) == 0 && len(g.past(n)) == len(g.seats)-1):
 				h.stuck[r] = g
 				g.Behind = append(g.Behind, r)
 				g.note(weighsBehind, n, g.op(n), s.item.Span, q.item.Span)
+			case held:
+				h.open[g] = append(h.open[g], *s)
 			}
 			continue
 		}
@@ -817,6 +825,9 @@ func (c *Case) stalled() bool {
 			why, spans = h.unanswered(g, s)
 		}
 	}
+	if why == "" && len(h.waiting) > 0 {
+		why, spans = h.anyOpen()
+	}
 	if why == "" {
 		return false
 	}
@@ -825,6 +836,18 @@ func (c *Case) stalled() bool {
 	c.Elimination = &Elimination{Rank: evidence.None, Why: why, Spans: clipSpans(spans), Ranks: slices.Sorted(maps.Keys(h.waiting))}
 	c.Eliminations[it] = c.Elimination
 	return true
+}
+
+// anyOpen names the ranks with open calls, and proves it by one of each.
+func (h *hang) anyOpen() (string, []evidence.Span) {
+	ranks := slices.Sorted(maps.Keys(h.waiting))
+	var spans []evidence.Span
+	for _, g := range h.groups {
+		for _, r := range g.Waiting {
+			spans = append(spans, g.seats[r].item.Span)
+		}
+	}
+	return fmt.Sprintf("%s %s calls that are not completed, and nothing in the dumps says for whom", RankList(ranks), plural(len(ranks), "has", "have")), spans
 }
 
 // unanswered says of a group in which everybody whose dump tells has come who is
@@ -844,7 +867,9 @@ func (h *hang) unanswered(g *Group, s []seat) (string, []evidence.Span) {
 	}
 	n, _ := s[0].open()
 	text := fmt.Sprintf("%s %s in %s of %s", RankList(ranks), plural(len(ranks), "waits", "wait"), callText(g, n), g.Label())
-	if len(g.NoDump)+len(damaged) == 0 {
+	if past := g.past(n); len(past) > 0 {
+		text += fmt.Sprintf("; %s completed it, which does not tell whether all that the others need had come", RankList(past))
+	} else if len(g.NoDump)+len(damaged) == 0 {
 		return text + "; all of its members whose dumps are here came to it, and none completed it", spans
 	}
 	if len(g.NoDump) > 0 {

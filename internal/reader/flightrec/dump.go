@@ -24,6 +24,7 @@ type dump struct {
 	rank   int
 	world  int // ranks of the default group
 	proof  *pickle.Value
+	state  *pickle.Value // pg_status
 	groups map[string]*group
 	order  []*group
 }
@@ -79,7 +80,8 @@ func (d *dump) interpret(top *pickle.Value) {
 			}
 		}
 	}
-	d.statuses(top.Get("pg_status"))
+	d.state = top.Get("pg_status")
+	d.statuses(d.state)
 	slices.SortFunc(d.order, func(a, b *group) int {
 		return cmp.Or(evidence.Natural(a.name, b.name), strings.Compare(a.name, b.name))
 	})
@@ -455,15 +457,20 @@ func ending(name string) (int, bool) {
 }
 
 // say hands over what the dump shows: one event for each group in which this rank
-// did something.
+// did something, or one that says that it did nothing.
 func (d *dump) say() {
 	if d.world > 1 {
 		d.sink.Fact(evidence.Fact{Name: "run.world", Value: evidence.IntOf(int64(d.world)), Who: d.who(), Span: d.span(d.proof, "/pg_config", "pg_config: the default group has "+strconv.Itoa(d.world)+" ranks")})
 	}
+	said := false
 	for _, g := range d.order {
 		if g.status != nil || len(g.collectives)+len(g.p2p) > 0 {
 			d.sink.Event(d.record(g))
+			said = true
 		}
+	}
+	if !said && !d.cut && d.state != nil && len(d.state.Items) == 0 {
+		d.sink.Event(evidence.Event{Kind: evidence.CollRecord, Who: d.who(), Step: evidence.None, Text: "no call is recorded", Span: d.span(d.state, "/pg_status", "pg_status is empty")})
 	}
 }
 
