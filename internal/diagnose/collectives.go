@@ -512,8 +512,11 @@ func (h *hang) answer(g *Group, o *seat, r int, w wait) (reason, bool) {
 	}
 	last, stated := o.item.Attrs["last_enqueued"]
 	alone := len(g.Members) == 2 && len(o.calls) == 0 && len(g.seats[r].calls) == 0
-	if alone && stated {
-		return absent, last.I < w.seq
+	if alone && stated && last.I >= w.seq {
+		return absent, false
+	}
+	if alone && stated && last.I == w.seq-1 { // further apart, the two count in different ways
+		return absent, true
 	}
 	return noAnswer, true
 }

@@ -250,7 +250,9 @@ func TestHangsWithKnownFault(t *testing.T) {
 		if rnd.IntN(4) == 0 {
 			left = rnd.IntN(len(all))
 		}
-		hang := slices.ContainsFunc(all, func(r int) bool { return r != left && slices.ContainsFunc(j.queue[r], func(c *fakeCall) bool { return !c.done }) })
+		hang := slices.ContainsFunc(all, func(r int) bool {
+			return r != left && slices.ContainsFunc(j.queue[r], func(c *fakeCall) bool { return !c.done })
+		})
 		dir := t.TempDir()
 		var dumps []string
 		for _, r := range all {
