@@ -332,3 +332,28 @@ func TestMonitoredBarrier(t *testing.T) {
 		t.Errorf("ranks %v, %s: %s", got, inc.FirstFaultStanding, inc.FirstFaultBasis)
 	}
 }
+
+// TestDumpsOfTwoLaunches holds the dumps of two launches in two folders apart: the
+// later ones count.
+func TestDumpsOfTwoLaunches(t *testing.T) {
+	dir := t.TempDir()
+	for name, from := range map[string]string{"first": "finished", "second": "never"} {
+		dumps, _ := filepath.Glob("testdata/flightrec/" + from + "/_dump_*")
+		for _, d := range dumps {
+			data, err := os.ReadFile(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name, filepath.Base(d)), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	inc := diagnose(t, dir)
+	if got := named(inc); !slices.Equal(got, []int{2}) || !strings.Contains(inc.FirstFaultBasis, "sequence number 5") {
+		t.Errorf("ranks %v: %s", got, inc.FirstFaultBasis)
+	}
+}
