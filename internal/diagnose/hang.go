@@ -298,11 +298,21 @@ func (c *Case) silent(rank, n int) *timeline.Item {
 	return it
 }
 
-// onlyBeside reports whether the attempt has no output of the run itself.
+// onlyBeside reports whether the attempt has no output of the run itself: whatever is
+// not a record beside it says nothing of training, of its course or its end.
 func (c *Case) onlyBeside() bool {
 	for _, p := range c.Attempt.Parts {
-		if !evidence.Beside(c.Timeline.Sources[p.Source].Artifact.Kind) {
+		src := &c.Timeline.Sources[p.Source]
+		if evidence.Beside(src.Artifact.Kind) {
+			continue
+		}
+		if len(src.Series) > 0 {
 			return false
+		}
+		for i := range src.Events {
+			if spec := evidence.SpecOf(src.Events[i].Kind); spec != nil && spec.Role != evidence.RoleContext {
+				return false
+			}
 		}
 	}
 	return true

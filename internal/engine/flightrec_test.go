@@ -301,6 +301,8 @@ func TestDumpsBesideLogs(t *testing.T) {
 		"out of memory in its log leads": {map[string]string{
 			"rank0.log": steps + timedOut(0, 5, "08:50:13.208453123"), "rank2.log": steps + "Traceback (most recent call last):\n  File \"/app/train.py\", line 3, in <module>\n    step()\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.\n"},
 			"device_oom", "", 2},
+		"a note beside the dumps is no output of the run": {map[string]string{"notes.log": "Rank 2, kind: stopped by hand\nstarted by operator\n"},
+			"unknown", "never enqueued all_reduce, sequence number 5", 2},
 		"a run that goes on and says nothing of it is not accused": {map[string]string{"rank0.log": steps, "rank1.log": steps, "rank2.log": steps, "rank3.log": steps},
 			"", "", -1},
 	} {
