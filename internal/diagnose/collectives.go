@@ -96,7 +96,7 @@ func newHang() *hang {
 	return &hang{oldest: map[int]int64{}, stuck: map[int]*Group{}, waiting: map[int]bool{}, dumped: map[int]*seat{}, open: map[*Group][]seat{}}
 }
 
-// recorded builds the state from the records of the attempt; nil if there are
+// standstill builds the state from the records of the attempt; nil if there are
 // none. The rules follow from what the recorder's fields mean:
 //
 //   - Collectives of a group are matched by their number. Who has not enqueued a
@@ -108,7 +108,7 @@ func newHang() *hang {
 //   - A rank that waits itself is explained by the one that it waits for.
 //   - pg_status counts works of both sorts, so it counts only in groups without
 //     sends and receives. What contradicts a completed collective does not count.
-func (c *Case) recorded() *hang {
+func (c *Case) standstill() *hang {
 	h := newHang()
 	h.seat(oneJob(c.Attempt.Items))
 	if len(h.dumped) == 0 {

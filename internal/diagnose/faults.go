@@ -96,7 +96,7 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 	c.members()
 	c.finish()
 	c.setAside()
-	if c.hang = c.recorded(); c.hang != nil {
+	if c.hang = c.standstill(); c.hang != nil {
 		c.Notes = append(c.Notes, c.hang.stragglers()...)
 	}
 	cands := c.candidates()
