@@ -154,7 +154,7 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 		a.Fate = "not recognised"
 		return res
 	}
-	sink := reader.NewShare(n)
+	sink := reader.NewCollector()
 	res.collected = sink
 	var sum *digest
 	lines := *a
@@ -171,7 +171,6 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 	if _, own := r.(reader.Tabular); own && err == nil && sum != nil && sum.n <= besideMost {
 		err = beside(ctx, f, r, tables, lines, sink)
 	}
-	res.source.Events, res.source.Series, res.source.Facts = sink.Events, sink.Metrics, sink.Facts
 	if sum != nil {
 		a.Size = sum.n
 		if sum.hash != nil && sum.ended {
@@ -179,11 +178,16 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 		}
 	}
 	if _, own := r.(reader.Tabular); !own {
-		events, facts := embedded(ctx, f, tables, res.source.Events)
-		res.source.Events, res.source.Facts = append(res.source.Events, events...), append(res.source.Facts, facts...)
+		events, facts := embedded(ctx, f, tables, sink.Events)
+		for _, e := range events {
+			sink.Event(e)
+		}
+		for _, x := range facts {
+			sink.Fact(x)
+		}
 	}
-	// A reader holds back what may go on (a traceback, a wrapped line).
-	sort.SliceStable(res.source.Events, func(i, j int) bool { return res.source.Events[i].Span.Offset < res.source.Events[j].Span.Offset })
+	sink.Settle(n) // a reader holds back what may go on (a traceback, a wrapped line)
+	res.source.Events, res.source.Series, res.source.Facts = sink.Events, sink.Metrics, sink.Facts
 	mergeOwner(&a.Owner, sink.Owners)
 	a.Fate = "read"
 	for _, d := range sink.Damages {

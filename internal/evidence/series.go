@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"iter"
-	"math"
 	"slices"
 )
 
@@ -52,15 +51,35 @@ func (p *Point) When() Stamp {
 	return *p.Stamp
 }
 
-// maxPoints bounds the sampled points of a series unless Keep says otherwise.
-const maxPoints = 512
+// MaxPoints bounds the sample of a series as it is read. A reader never reads with
+// another bound: what it does for a sampled point (its time) would depend on it.
+const MaxPoints = 512
+
+// MaxRuns bounds the runs of non-finite points of a series whose ends are kept.
+const MaxRuns = 256
+
+// A Run is an unbroken run of non-finite points, by its first and last point.
+type Run struct{ First, Last Mark }
+
+// Len returns how many points the run has.
+func (r Run) Len() int64 { return r.Last.Ordinal - r.First.Ordinal + 1 }
+
+// A Mark is the place of a point without its value.
+type Mark struct{ Step, Ordinal, Line, Offset int64 }
+
+func (p *Point) mark() Mark { return Mark{p.Step, p.Ordinal, p.Line, p.Offset} }
 
 // A Series is what is kept of a SeriesKey's points, in bounded memory however
 // long the log is: exact counts, the first and last points, the last finite
 // point before the first non-finite one, runs of non-finite values, the
-// extremes, and a thinned sample for plots and slopes. Thinning keeps every
-// 2^k-th point and, between them, the extreme of each gap, so that no peak is
-// hidden.
+// extremes, and a thinned sample for plots and slopes.
+//
+// The sample is a function of the points and of its bound alone. The points are cut
+// into buckets of 2^k ordinals, with the smallest k that needs no more buckets than half the
+// bound. A bucket keeps its first point and the peak of the others: a non-finite
+// one before any finite one, then the larger value, then the earlier point. Both
+// rules are associative, so it makes no difference whether a series was read with a
+// bound, reduced to it at once or step by step, or put together from segments.
 type Series struct {
 	Key SeriesKey
 
@@ -75,28 +94,47 @@ type Series struct {
 	BadRun         int64 // length of the non-finite run at the end of the series
 	LongestBadRun  int64
 	FiniteAfterBad bool  // a finite value followed a non-finite one
-	Min, Max       Point // over finite points
+	Min, Max       Point // over finite points, the earliest of equal ones
 	Stride         int64 // largest step distance seen between neighbours, 0 if unknown
+	Runs           []Run // of non-finite points, the first MaxRuns of them
+	MoreRuns       int64 // runs beyond those
 
 	lastFinite Point // last finite point, while Last is not it
 
+	from   int64 // ordinal of the first point: 0 but for a later segment
 	sample []Point
-	every  int64 // keep each every-th point; a power of two
+	level  uint8 // k
+	peaked bool  // the last bucket has a second point
 	most   int   // bound on sample
-	gapMax Point // extreme since the last kept point
-	gapSet bool
 }
 
 // NewSeries returns an empty series.
-func NewSeries(k SeriesKey) *Series { return &Series{Key: k, every: 1, most: maxPoints} }
+func NewSeries(k SeriesKey) *Series { return NewSegment(k, 0) }
 
-// Keep bounds the sampled points from here on, so that the series of a thousand
-// ranks fit in memory together. It is at least 2.
-func (s *Series) Keep(points int) { s.most = max(points, 2) }
+// NewSegment returns an empty series for the points of k from the ordinal from on,
+// which Extend appends to a series of those before.
+func NewSegment(k SeriesKey, from int64) *Series {
+	return &Series{Key: k, from: from, level: 1, most: MaxPoints}
+}
 
-// WillSample reports whether the next point will be kept in the sample, so that
-// a reader can fill in what is costly (its time) only then.
-func (s *Series) WillSample() bool { return s.Count&(s.every-1) == 0 }
+// Reduce lowers the bound of the sample, so that the series of a thousand ranks
+// fit in memory together. A bound over the present one changes nothing; it is at
+// least 2.
+func (s *Series) Reduce(most int) {
+	if most >= s.most {
+		return
+	}
+	s.most = max(most, 2)
+	s.settle(s.level)
+	s.sample = slices.Clone(s.sample) // gives the memory back
+}
+
+// WillSample reports whether the next point is the first of its bucket, or no
+// point is left out yet, so that a reader can fill in what is costly (its time)
+// only then.
+func (s *Series) WillSample() bool {
+	return s.level == 1 && s.Count < int64(s.most) || (s.from+s.Count)&(1<<s.level-1) == 0
+}
 
 // LastFinite returns the last finite point of all; valid if HasFinite.
 func (s *Series) LastFinite() Point {
@@ -112,7 +150,7 @@ func (s *Series) Add(p Point) { s.Append(&p) }
 // Append is Add for a reader with millions of points: it sets the Ordinal of p
 // and keeps copies only.
 func (s *Series) Append(p *Point) {
-	p.Ordinal = s.Count
+	p.Ordinal = s.from + s.Count
 	if s.Count == 0 {
 		s.First = *p
 	} else if p.Step != None && s.Last.Step != None {
@@ -120,8 +158,7 @@ func (s *Series) Append(p *Point) {
 			s.Stride = d
 		}
 	}
-	finite := p.Value-p.Value == 0
-	if finite {
+	if p.Value-p.Value == 0 {
 		if s.BadRun > 0 {
 			s.FiniteAfterBad = true
 		}
@@ -137,51 +174,170 @@ func (s *Series) Append(p *Point) {
 			s.Zeros++
 		}
 	} else {
-		if s.BadRun == 0 {
-			s.lastFinite = s.Last
-		}
-		if s.Bad == 0 {
-			s.FirstBad = *p
-			s.LastBeforeBad, s.HasBefore = s.lastFinite, s.HasFinite
-		}
-		s.Bad++
-		s.BadRun++
-		if s.BadRun > s.LongestBadRun {
-			s.LongestBadRun = s.BadRun
-		}
-	}
-	if s.WillSample() {
-		if s.gapSet && (s.gapMax.Value > p.Value || !finite) {
-			s.sample = append(s.sample, s.gapMax)
-		}
-		s.gapSet = false
-		s.sample = append(s.sample, *p)
-		if len(s.sample) >= s.most {
-			s.thin()
-		}
-	} else if finite && (!s.gapSet || p.Value > s.gapMax.Value) {
-		s.gapMax, s.gapSet = *p, true
+		s.bad(p)
 	}
 	s.Last = *p
 	s.Count++
+	switch {
+	case p.Ordinal&(1<<s.level-1) == 0 || s.Count == 1:
+		s.sample, s.peaked = append(s.sample, *p), false
+		s.settle(s.level)
+	case !s.peaked:
+		s.sample, s.peaked = append(s.sample, *p), true
+	default:
+		if q := &s.sample[len(s.sample)-1]; p.over(q) {
+			*q = *p
+		}
+	}
 }
 
-// thin halves the sample, keeping of each pair of neighbours the larger value
-// and always a non-finite one.
-func (s *Series) thin() {
-	out := s.sample[:1]
-	for i := 1; i < len(s.sample); i += 2 {
-		p := s.sample[i]
-		if i+1 < len(s.sample) {
-			q := s.sample[i+1]
-			if math.IsNaN(q.Value) || !math.IsNaN(p.Value) && q.Value > p.Value {
-				p = q
-			}
-		}
-		out = append(out, p)
+// bad notes a non-finite point behind the present last one.
+func (s *Series) bad(p *Point) {
+	if s.BadRun == 0 {
+		s.lastFinite = s.Last
 	}
-	s.sample = out
-	s.every *= 2
+	if s.Bad == 0 {
+		s.FirstBad = *p
+		s.LastBeforeBad, s.HasBefore = s.lastFinite, s.HasFinite
+	}
+	switch at := p.mark(); {
+	case s.BadRun > 0 && s.MoreRuns == 0:
+		s.Runs[len(s.Runs)-1].Last = at
+	case s.BadRun > 0:
+	case len(s.Runs) < MaxRuns:
+		s.Runs = append(s.Runs, Run{at, at})
+	default:
+		s.MoreRuns++
+	}
+	s.Bad++
+	s.BadRun++
+	s.LongestBadRun = max(s.LongestBadRun, s.BadRun)
+}
+
+// over reports whether p rather than the earlier q is the peak of a bucket.
+func (p *Point) over(q *Point) bool {
+	if q.Value-q.Value != 0 {
+		return false
+	}
+	return p.Value > q.Value || p.Value-p.Value != 0
+}
+
+// settle makes buckets of 2^level ordinals, or of more until there are no more
+// than fit.
+func (s *Series) settle(level uint8) {
+	end := s.from + s.Count - 1
+	for level < 62 && end>>level-s.from>>level+1 > int64(max(s.most/2, 1)) {
+		level++
+	}
+	if level == s.level || s.Count == 0 {
+		return
+	}
+	s.level = level
+	all := s.sample
+	s.sample = all[:0]
+	bucket := int64(-1)
+	for i := range all {
+		bucket = s.put(&all[i], bucket)
+	}
+}
+
+// put adds a point of a finer sample and returns the bucket that it fell into;
+// last is that of the point before.
+func (s *Series) put(p *Point, last int64) (bucket int64) {
+	switch bucket = p.Ordinal >> s.level; {
+	case bucket != last:
+		s.sample, s.peaked = append(s.sample, *p), false
+	case !s.peaked:
+		s.sample, s.peaked = append(s.sample, *p), true
+	default:
+		if q := &s.sample[len(s.sample)-1]; p.over(q) {
+			*q = *p
+		}
+	}
+	return bucket
+}
+
+// Extend appends a later segment, of which it keeps copies only. It returns
+// false, and does nothing, where b has another key or bound or does not begin right behind the last
+// point of s.
+func (s *Series) Extend(b *Series) bool {
+	if b.Key != s.Key || b.from != s.from+s.Count || b.most != s.most {
+		return false
+	}
+	if b.Count == 0 {
+		return true
+	}
+	if s.Count == 0 {
+		runs, sample := slices.Clone(b.Runs), slices.Clone(b.sample)
+		*s = *b
+		s.Runs, s.sample = runs, sample
+		return true
+	}
+	if b.First.Step != None && s.Last.Step != None {
+		s.Stride = max(s.Stride, b.First.Step-s.Last.Step)
+	}
+	s.Stride = max(s.Stride, b.Stride)
+	s.extendBad(b)
+	if b.HasFinite {
+		if !s.HasFinite || b.Min.Value < s.Min.Value {
+			s.Min = b.Min
+		}
+		if !s.HasFinite || b.Max.Value > s.Max.Value {
+			s.Max = b.Max
+		}
+		s.HasFinite = true
+	}
+	s.Zeros += b.Zeros
+	s.Count += b.Count
+	s.Last = b.Last
+	s.settle(max(s.level, b.level))
+	last := s.sample[len(s.sample)-1].Ordinal >> s.level
+	for i := range b.sample {
+		last = s.put(&b.sample[i], last)
+	}
+	return true
+}
+
+// extendBad appends what a later segment with points says of non-finite ones.
+func (s *Series) extendBad(b *Series) {
+	if b.Bad == 0 {
+		s.FiniteAfterBad = s.FiniteAfterBad || s.Bad > 0
+		s.BadRun = 0
+		return
+	}
+	if s.Bad == 0 {
+		s.FirstBad, s.LastBeforeBad, s.HasBefore = b.FirstBad, b.LastBeforeBad, true
+		if !b.HasBefore {
+			s.LastBeforeBad = s.Last
+		}
+	}
+	s.FiniteAfterBad = s.FiniteAfterBad || b.FiniteAfterBad || s.Bad > 0 && b.HasFinite
+	runs, lead := b.Runs, int64(0)
+	if runs[0].First.Ordinal == b.from {
+		lead = runs[0].Len()
+	}
+	switch alone := len(runs) == 1 && b.MoreRuns == 0; {
+	case lead == 0 || !alone:
+		s.lastFinite = b.lastFinite
+	case s.BadRun == 0:
+		s.lastFinite = s.Last
+	}
+	s.LongestBadRun = max(s.LongestBadRun, b.LongestBadRun)
+	if s.BadRun > 0 && lead > 0 { // one run across the seam
+		s.LongestBadRun = max(s.LongestBadRun, s.BadRun+lead)
+		if s.MoreRuns == 0 {
+			s.Runs[len(s.Runs)-1].Last = runs[0].Last
+		}
+		runs = runs[1:]
+	}
+	fit := min(MaxRuns-len(s.Runs), len(runs))
+	s.Runs = append(s.Runs, runs[:fit]...)
+	s.MoreRuns += int64(len(runs)-fit) + b.MoreRuns
+	if b.HasFinite {
+		s.BadRun = 0
+	}
+	s.BadRun += b.BadRun
+	s.Bad += b.Bad
 }
 
 // All yields the kept points in order, the last one included, without a copy of
@@ -193,19 +349,15 @@ func (s *Series) All() iter.Seq[Point] {
 				return
 			}
 		}
-		if n := len(s.sample); s.Count == 0 || n > 0 && s.sample[n-1].Ordinal == s.Last.Ordinal {
-			return
+		if n := len(s.sample); n > 0 && s.sample[n-1].Ordinal != s.Last.Ordinal {
+			yield(s.Last)
 		}
-		if s.gapSet && s.gapMax.Ordinal != s.Last.Ordinal && !yield(s.gapMax) {
-			return
-		}
-		yield(s.Last)
 	}
 }
 
 // Points is All as a slice of its own.
 func (s *Series) Points() []Point {
-	return slices.AppendSeq(make([]Point, 0, len(s.sample)+2), s.All())
+	return slices.AppendSeq(make([]Point, 0, len(s.sample)+1), s.All())
 }
 
 // Span returns the line of a point of s.
@@ -214,20 +366,24 @@ func (s *Series) Span(p Point) Span {
 }
 
 // LossesBetween counts the logged losses of an artifact between two offsets, in
-// the series that has the most of them there.
+// the series that has the most of them there. Of a series whose points are
+// not all kept it counts those from the first to the last one that is.
 func LossesBetween(series []*Series, artifact string, from, to int64) int {
-	most := 0
+	most := int64(0)
 	for _, s := range series {
 		if s.Key.Artifact != artifact || s.Key.Name != "loss" {
 			continue
 		}
-		n := 0
+		first, last := int64(-1), int64(-2)
 		for p := range s.All() {
 			if p.Offset > from && p.Offset < to {
-				n++
+				if first < 0 {
+					first = p.Ordinal
+				}
+				last = p.Ordinal
 			}
 		}
-		most = max(most, n)
+		most = max(most, last-first+1)
 	}
-	return most
+	return int(most)
 }

@@ -30,7 +30,7 @@ func TestSeriesNonfinite(t *testing.T) {
 func TestSeriesKeep(t *testing.T) {
 	for _, most := range []int{2, 24, 512} {
 		s := NewSeries(SeriesKey{Name: "loss"})
-		s.Keep(most)
+		s.Reduce(most)
 		for i := range 100_000 {
 			v := 1.0
 			if i == 77_777 {

@@ -1,12 +1,15 @@
 package reader
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
 // Limits of what a Collector keeps of one artifact. What goes beyond them is
 // counted. An event takes about a kilobyte, so those of all artifacts together
-// stay under 20 MB.
+// stay under 20 MB, and those of one that is being read.
 const (
 	MaxEvents  = 16_000
 	MaxFacts   = 20_000
@@ -31,45 +34,54 @@ type Collector struct {
 	// Dropped counts what was over a limit.
 	Dropped struct{ Events, Series, Facts, Damages int64 }
 
-	series            map[evidence.SeriesKey]*evidence.Series
-	maxEvents, points int
+	series    map[evidence.SeriesKey]*evidence.Series
+	maxEvents int
 }
 
-// NewCollector returns an empty Collector of one artifact alone.
-func NewCollector() *Collector { return NewShare(1) }
+// NewCollector returns an empty Collector of one artifact.
+func NewCollector() *Collector {
+	return &Collector{series: map[evidence.SeriesKey]*evidence.Series{}, maxEvents: MaxEvents}
+}
 
-// NewShare returns an empty Collector of one of n artifacts whose collections are
-// in memory at the same time: what one keeps of its events and of the points of
-// its series shrinks as n grows.
-func NewShare(n int) *Collector {
+// Settle is called after the artifact was read. It puts the events in the order of
+// the artifact and reduces them and the series to what one of n artifacts keeps
+// whose collections are in memory at the same time. Whether it was called for fewer
+// before makes no difference.
+func (c *Collector) Settle(n int) {
 	share := func(all, least, most int) int { return min(max(all/max(n, 1), least), most) }
-	return &Collector{
-		series:    map[evidence.SeriesKey]*evidence.Series{},
-		maxEvents: share(MaxEvents, 64, MaxEvents),
-		points:    share(8<<10, 24, 512),
+	c.maxEvents = min(c.maxEvents, share(MaxEvents, 64, MaxEvents))
+	c.shed()
+	points := share(8<<10, 24, evidence.MaxPoints)
+	for _, s := range c.Metrics {
+		s.Reduce(points)
 	}
 }
 
 // Event keeps e.
 func (c *Collector) Event(e evidence.Event) {
-	if len(c.Events) >= c.maxEvents {
+	c.Events = append(c.Events, e)
+	if len(c.Events) >= c.maxEvents+c.maxEvents/4 {
 		c.shed()
 	}
-	c.Events = append(c.Events, e)
 }
 
-// shed makes room: the first and the last quarter of the events stay, because
-// causes stand early and ends late, and between them as many of those that can
-// begin or end a failure.
+// shed sorts the events and lets those over the limit go: the first and the last
+// quarter stay, because causes stand early and ends late, and between them the
+// first of those that can begin or end a failure. An event that goes would
+// go under each lower limit as well, and whatever else is read.
 func (c *Collector) shed() {
+	slices.SortStableFunc(c.Events, func(a, b evidence.Event) int { return cmp.Compare(a.Span.Offset, b.Span.Offset) })
 	n := len(c.Events)
-	quarter := n / 4
+	if int64(n)+c.Dropped.Events <= int64(c.maxEvents) {
+		return
+	}
+	quarter := c.maxEvents / 4
 	kept, middle := c.Events[:0], 0
 	for i := range c.Events {
 		e := &c.Events[i]
 		switch {
 		case i < quarter || i >= n-quarter:
-		case middle < quarter && mayEnd(e.Kind):
+		case middle < 2*quarter && mayEnd(e.Kind):
 			middle++
 		default:
 			c.Dropped.Events++
@@ -92,7 +104,6 @@ func (c *Collector) Series(k evidence.SeriesKey) *evidence.Series {
 	s := c.series[k]
 	if s == nil {
 		s = evidence.NewSeries(k)
-		s.Keep(c.points)
 		if len(c.Metrics) >= MaxSeries {
 			c.Dropped.Series++
 			return s

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -68,14 +70,15 @@ damage record 5 +0[0]: torn
 // TestShed: over the limit the first and last events stay, and those between
 // that can end a run.
 func TestShed(t *testing.T) {
-	c := NewShare(1 << 20)
+	c := NewCollector()
 	for i := range 10_000 {
 		kind := evidence.PhaseMark
 		if i == 5_000 {
 			kind = evidence.DeviceOOM
 		}
-		c.Event(evidence.Event{Kind: kind, Step: int64(i)})
+		c.Event(evidence.Event{Kind: kind, Step: int64(i), Span: evidence.Span{Offset: int64(i)}})
 	}
+	c.Settle(1 << 20)
 	if len(c.Events) > 64 || c.Events[0].Step != 0 || c.Events[len(c.Events)-1].Step != 9_999 {
 		t.Fatalf("%d events, steps %d to %d", len(c.Events), c.Events[0].Step, c.Events[len(c.Events)-1].Step)
 	}
@@ -88,6 +91,56 @@ func TestShed(t *testing.T) {
 	}
 	if !fault || c.Dropped.Events != int64(10_000-len(c.Events)) {
 		t.Errorf("fault kept: %v; %d dropped of 10000, %d kept", fault, c.Dropped.Events, len(c.Events))
+	}
+}
+
+// TestSettle: what is left of any events and points does not depend on the steps
+// in which they were reduced, nor on when their reader handed them out.
+func TestSettle(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		n := r.IntN(60_000)
+		faults := r.Float64() * r.Float64()
+		events := make([]evidence.Event, n)
+		for i := range events {
+			events[i] = evidence.Event{Kind: evidence.PhaseMark, Step: int64(i), Span: evidence.Span{Offset: int64(i)}}
+			if r.Float64() < faults {
+				events[i].Kind = evidence.DeviceOOM
+			}
+		}
+		read := func(late bool) *Collector {
+			c := NewCollector()
+			var held []evidence.Event
+			for _, e := range events {
+				if late && r.IntN(4) == 0 {
+					held = append(held, e)
+					continue
+				}
+				c.Event(e)
+				if len(held) > 0 && r.IntN(10) == 0 {
+					c.Event(held[len(held)-1])
+					held = held[:len(held)-1]
+				}
+			}
+			for _, e := range held {
+				c.Event(e)
+			}
+			s := c.Series(evidence.SeriesKey{Name: "loss"})
+			for i := range n {
+				s.Add(evidence.Point{Step: int64(i), Value: float64(i * 7919 % 1013)})
+			}
+			return c
+		}
+		files := 1 + r.IntN(2000)
+		once, steps := read(false), read(true)
+		once.Settle(files)
+		for _, k := range []int{1, 1 + r.IntN(files), files} {
+			steps.Settle(k)
+			files = max(files, k)
+		}
+		if once.Dropped != steps.Dropped || !reflect.DeepEqual(once.Events, steps.Events) || !reflect.DeepEqual(once.Metrics, steps.Metrics) {
+			t.Fatalf("seed %d: %d events for %d files: %d and %d are left", seed, n, files, len(once.Events), len(steps.Events))
+		}
 	}
 }
 
