@@ -154,7 +154,7 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 		a.Fate = "not recognised"
 		return res
 	}
-	sink := reader.NewCollector()
+	sink := reader.NewShare(n)
 	res.collected = sink
 	var sum *digest
 	lines := *a

@@ -1,7 +1,9 @@
 package evidence
 
 import (
+	"cmp"
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -51,8 +53,7 @@ func (p *Point) When() Stamp {
 	return *p.Stamp
 }
 
-// MaxPoints bounds the sample of a series as it is read. A reader never reads with
-// another bound: what it does for a sampled point (its time) would depend on it.
+// MaxPoints bounds the sample of a series that nobody reduces.
 const MaxPoints = 512
 
 // MaxRuns bounds the runs of non-finite points of a series whose ends are kept.
@@ -80,6 +81,9 @@ func (p *Point) mark() Mark { return Mark{p.Step, p.Ordinal, p.Line, p.Offset} }
 // one before any finite one, then the larger value, then the earlier point. Both
 // rules are associative, so it makes no difference whether a series was read with a
 // bound, reduced to it at once or step by step, or put together from segments.
+//
+// While all points fit, each keeps its time; after that the first ones of the
+// buckets and the non-finite ones do.
 type Series struct {
 	Key SeriesKey
 
@@ -106,6 +110,49 @@ type Series struct {
 	level  uint8 // k
 	peaked bool  // the last bucket has a second point
 	most   int   // bound on sample
+
+	dull dull
+}
+
+// dull bounds the points that change nothing but Last and counts: finite ones
+// within the extremes that begin no bucket and are no peak of one, at no greater
+// step distance than before. It is empty behind a non-finite point.
+type dull struct {
+	low, high float64
+	mask      int64 // 2^k-1
+}
+
+// bound sets the bounds of dull points anew.
+func (s *Series) bound() {
+	s.dull = dull{low: math.Inf(1), high: math.Inf(-1), mask: 1<<s.level - 1}
+	if !s.HasFinite || s.BadRun > 0 || !s.peaked {
+		return
+	}
+	s.dull.low, s.dull.high = s.Min.Value, s.Max.Value
+	if p := &s.sample[len(s.sample)-1]; p.finite() && p.Value < s.dull.high {
+		s.dull.high = p.Value
+	}
+}
+
+// AppendDull is Append for the points that nearly all are: no new extreme and not
+// sampled. It reports false, and does nothing, for all others. It leaves p alone.
+func (s *Series) AppendDull(p *Point) bool {
+	at, v := s.from+s.Count, p.Value
+	if !(v >= s.dull.low && v <= s.dull.high) || at&s.dull.mask == 0 || p.Step-s.Last.Step > s.Stride {
+		return false
+	}
+	// Field by field: p was just written so, and the processor waits where wider
+	// loads span narrower stores.
+	l := &s.Last
+	l.Step, l.Ordinal, l.Value, l.Line, l.Offset, l.Length = p.Step, at, v, p.Line, p.Offset, p.Length
+	if l.Stamp != p.Stamp {
+		l.Stamp = p.Stamp
+	}
+	if v == 0 {
+		s.Zeros++
+	}
+	s.Count++
+	return true
 }
 
 // NewSeries returns an empty series.
@@ -114,19 +161,31 @@ func NewSeries(k SeriesKey) *Series { return NewSegment(k, 0) }
 // NewSegment returns an empty series for the points of k from the ordinal from on,
 // which Extend appends to a series of those before.
 func NewSegment(k SeriesKey, from int64) *Series {
-	return &Series{Key: k, from: from, level: 1, most: MaxPoints}
+	s := &Series{Key: k, from: from, level: 1, most: MaxPoints}
+	s.bound()
+	return s
 }
 
 // Reduce lowers the bound of the sample, so that the series of a thousand ranks
-// fit in memory together. A bound over the present one changes nothing; it is at
-// least 2.
+// fit in memory together; one over the present bound leaves it, and it is at least
+// 2. The points outside the sample have their times behind it as far as the
+// sample has them.
 func (s *Series) Reduce(most int) {
-	if most >= s.most {
-		return
+	if most < s.most {
+		s.most = max(most, 2)
+		s.settle(s.level)
+		s.bound()
+		s.sample = slices.Clone(s.sample) // gives the memory back
 	}
-	s.most = max(most, 2)
-	s.settle(s.level)
-	s.sample = slices.Clone(s.sample) // gives the memory back
+	for _, p := range []*Point{&s.First, &s.Last, &s.Min, &s.Max, &s.LastBeforeBad, &s.lastFinite} {
+		if !p.finite() {
+			continue
+		}
+		p.Stamp = nil
+		if i, ok := slices.BinarySearchFunc(s.sample, p.Ordinal, func(q Point, at int64) int { return cmp.Compare(q.Ordinal, at) }); ok {
+			p.Stamp = s.sample[i].Stamp
+		}
+	}
 }
 
 // WillSample reports whether the next point is the first of its bucket, or no
@@ -150,6 +209,10 @@ func (s *Series) Add(p Point) { s.Append(&p) }
 // Append is Add for a reader with millions of points: it sets the Ordinal of p
 // and keeps copies only.
 func (s *Series) Append(p *Point) {
+	if s.AppendDull(p) {
+		p.Ordinal = s.Last.Ordinal
+		return
+	}
 	p.Ordinal = s.from + s.Count
 	if s.Count == 0 {
 		s.First = *p
@@ -182,12 +245,23 @@ func (s *Series) Append(p *Point) {
 	case p.Ordinal&(1<<s.level-1) == 0 || s.Count == 1:
 		s.sample, s.peaked = append(s.sample, *p), false
 		s.settle(s.level)
-	case !s.peaked:
-		s.sample, s.peaked = append(s.sample, *p), true
 	default:
-		if q := &s.sample[len(s.sample)-1]; p.over(q) {
-			*q = *p
-		}
+		s.peak(p)
+	}
+	s.bound()
+}
+
+// peak adds a point of the last bucket that is not its first.
+func (s *Series) peak(p *Point) {
+	if !s.peaked {
+		s.sample, s.peaked = append(s.sample, *p), true
+	} else if q := &s.sample[len(s.sample)-1]; p.over(q) {
+		*q = *p
+	} else {
+		return
+	}
+	if s.level > 1 && p.finite() {
+		s.sample[len(s.sample)-1].Stamp = nil
 	}
 }
 
@@ -244,15 +318,10 @@ func (s *Series) settle(level uint8) {
 // put adds a point of a finer sample and returns the bucket that it fell into;
 // last is that of the point before.
 func (s *Series) put(p *Point, last int64) (bucket int64) {
-	switch bucket = p.Ordinal >> s.level; {
-	case bucket != last:
+	if bucket = p.Ordinal >> s.level; bucket != last {
 		s.sample, s.peaked = append(s.sample, *p), false
-	case !s.peaked:
-		s.sample, s.peaked = append(s.sample, *p), true
-	default:
-		if q := &s.sample[len(s.sample)-1]; p.over(q) {
-			*q = *p
-		}
+	} else {
+		s.peak(p)
 	}
 	return bucket
 }
@@ -295,6 +364,7 @@ func (s *Series) Extend(b *Series) bool {
 	for i := range b.sample {
 		last = s.put(&b.sample[i], last)
 	}
+	s.bound()
 	return true
 }
 

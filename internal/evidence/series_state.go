@@ -49,6 +49,7 @@ func Restore(k SeriesKey, st SeriesState) (*Series, error) {
 		lastFinite: st.LastFinite, from: st.From, sample: st.Sample, level: st.Level, most: st.Most,
 	}
 	s.peaked = s.Count > 0 && s.sample[len(s.sample)-1].Ordinal != max(s.from, s.Last.Ordinal>>s.level<<s.level)
+	s.bound()
 	return s, nil
 }
 

@@ -36,24 +36,30 @@ type Collector struct {
 
 	series    map[evidence.SeriesKey]*evidence.Series
 	maxEvents int
+	points    int // of a series
 }
 
-// NewCollector returns an empty Collector of one artifact.
-func NewCollector() *Collector {
-	return &Collector{series: map[evidence.SeriesKey]*evidence.Series{}, maxEvents: MaxEvents}
+// NewCollector returns an empty Collector of one artifact alone.
+func NewCollector() *Collector { return NewShare(1) }
+
+// NewShare returns an empty Collector of one of n artifacts whose collections are
+// in memory at the same time, which is to be settled for as many.
+func NewShare(n int) *Collector {
+	return &Collector{series: map[evidence.SeriesKey]*evidence.Series{}, maxEvents: MaxEvents, points: share(8<<10, 24, evidence.MaxPoints, n)}
 }
+
+// share is what one of n artifacts gets of a limit.
+func share(all, least, most, n int) int { return min(max(all/max(n, 1), least), most) }
 
 // Settle is called after the artifact was read. It puts the events in the order of
-// the artifact and reduces them and the series to what one of n artifacts keeps
-// whose collections are in memory at the same time. Whether it was called for fewer
-// before makes no difference.
+// the artifact and reduces them and the series to what one of n artifacts keeps.
+// Whether the Collector was made, and settled before, for as many or for fewer makes no
+// difference.
 func (c *Collector) Settle(n int) {
-	share := func(all, least, most int) int { return min(max(all/max(n, 1), least), most) }
-	c.maxEvents = min(c.maxEvents, share(MaxEvents, 64, MaxEvents))
+	c.maxEvents = min(c.maxEvents, share(MaxEvents, 64, MaxEvents, n))
 	c.shed()
-	points := share(8<<10, 24, evidence.MaxPoints)
 	for _, s := range c.Metrics {
-		s.Reduce(points)
+		s.Reduce(share(8<<10, 24, evidence.MaxPoints, n))
 	}
 }
 
@@ -104,6 +110,7 @@ func (c *Collector) Series(k evidence.SeriesKey) *evidence.Series {
 	s := c.series[k]
 	if s == nil {
 		s = evidence.NewSeries(k)
+		s.Reduce(c.points)
 		if len(c.Metrics) >= MaxSeries {
 			c.Dropped.Series++
 			return s

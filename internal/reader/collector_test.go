@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,8 +109,12 @@ func TestSettle(t *testing.T) {
 				events[i].Kind = evidence.DeviceOOM
 			}
 		}
+		files := 1 + r.IntN(2000)
 		read := func(late bool) *Collector {
-			c := NewCollector()
+			c := NewShare(files)
+			if late {
+				c = NewCollector()
+			}
 			var held []evidence.Event
 			for _, e := range events {
 				if late && r.IntN(4) == 0 {
@@ -127,16 +132,18 @@ func TestSettle(t *testing.T) {
 			}
 			s := c.Series(evidence.SeriesKey{Name: "loss"})
 			for i := range n {
-				s.Add(evidence.Point{Step: int64(i), Value: float64(i * 7919 % 1013)})
+				p := evidence.Point{Step: int64(i), Value: float64(i * 7919 % 1013)}
+				if s.WillSample() {
+					p.Stamp = &evidence.Stamp{Written: strconv.Itoa(i)}
+				}
+				s.Add(p)
 			}
 			return c
 		}
-		files := 1 + r.IntN(2000)
 		once, steps := read(false), read(true)
 		once.Settle(files)
 		for _, k := range []int{1, 1 + r.IntN(files), files} {
 			steps.Settle(k)
-			files = max(files, k)
 		}
 		if once.Dropped != steps.Dropped || !reflect.DeepEqual(once.Events, steps.Events) || !reflect.DeepEqual(once.Metrics, steps.Metrics) {
 			t.Fatalf("seed %d: %d events for %d files: %d and %d are left", seed, n, files, len(once.Events), len(steps.Events))

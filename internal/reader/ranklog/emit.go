@@ -36,7 +36,7 @@ func (s *session) event(kind evidence.Kind, m *message) *evidence.Event {
 // logs none.
 func (s *session) stepOf(rank int) int64 {
 	if st, ok := s.steps[rank]; ok && rank != evidence.None {
-		return st
+		return *st
 	}
 	return s.lastStep
 }

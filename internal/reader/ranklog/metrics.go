@@ -132,13 +132,14 @@ type metrics struct {
 	known   bool // who and stamp hold this line's identity
 	launch  int
 	rank    int
+	owner   uint64 // the rank, and the launch that values count for
 	step    int64
 	frame   int // offset in raw of the frame being read
 	frameTo int
 	// A long line comes in windows that may overlap: what of it was read.
 	doneLine, done int64
 	best           badCandidate
-	point          evidence.Point // scratch of add
+	point          evidence.Point // scratch of add; it holds a Stamp inside append only
 	again          bool           // the main step counter restarted
 
 	names    map[string]uint16 // series that are not canonical
@@ -159,7 +160,11 @@ type metrics struct {
 	desc     barDesc
 	hf       map[int]*hfState // by rank
 	megatron map[int]*megatronState
-	counters map[counterKey]*stepCounter
+	// Those of the owner before, nil where it was not asked for.
+	lastHF                    *hfState
+	lastMegatron              *megatronState
+	lastHFOwner, lastMegOwner uint64
+	counters                  map[counterKey]*stepCounter
 	// The counter before: most lines ask for the same one.
 	lastCounter    *stepCounter
 	lastCounterKey counterKey
@@ -175,8 +180,11 @@ type metrics struct {
 	f metricFields
 	d dictLine
 
-	form   dictForm        // of the dict before
-	fields []megatronField // of Megatron's line before
+	form        dictForm        // of the dict before
+	ofDict      [3]trackOf      // loss, gradient norm and learning rate of dicts
+	fields      []megatronField // of Megatron's line before
+	iterationAt int             // where its word stood
+	ofSkipped   trackOf
 }
 
 func newMetrics(s reader.Sink, artifact string) *metrics {
@@ -256,13 +264,14 @@ func (m *metrics) begin(raw []byte, l *scan.Line, id func() (evidence.Who, evide
 	if launch != m.launch {
 		m.launch = launch
 		m.bar = barState{}
-		m.lastCounter = nil
+		m.lastCounter, m.lastHF, m.lastMegatron = nil, nil, nil
 		clear(m.counters)
 		clear(m.hf)
 		clear(m.megatron)
 		m.block = evidence.None
 	}
 	m.rank = m.lineRank(raw)
+	m.owner = ownerOf(launch, m.rank)
 }
 
 // end is called after the last line.
@@ -373,8 +382,10 @@ func (m *metrics) eachFrame(raw []byte, f func(from, to int)) {
 	for end > 0 && (isErase(raw[end-1]) || raw[end-1] == ' ') {
 		end--
 	}
-	from := bytes.LastIndexByte(raw[:end], '\r') + 1
-	from += bytes.LastIndexByte(raw[from:end], '\b') + 1
+	from := end // of the last frame
+	for from > 0 && !isErase(raw[from-1]) {
+		from--
+	}
 	if m.l.Number != m.doneLine {
 		m.doneLine, m.done = m.l.Number, 0
 	}

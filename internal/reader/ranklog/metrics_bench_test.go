@@ -1,6 +1,8 @@
 package ranklog
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -60,14 +62,84 @@ func BenchmarkTitan(b *testing.B) {
 		regexp.MustCompile(`step: +(\d+) +loss: +(\S+) +grad_norm: +(\S+) +memory: +([\d.]+)GiB\(([\d.]+)%\)`), 5)
 }
 
-// The parts alone, without what the series cost.
-func BenchmarkParseDict(b *testing.B) {
-	raw := []byte("{'loss': 1.6228, 'grad_norm': 0.305521011352539, 'learning_rate': 4.94e-06, 'epoch': 0.16}")
-	var d dictLine
-	var form dictForm
-	for b.Loop() {
-		d.reset()
-		parseDict(raw, 0, &d, &form)
+// metricForms make lines of the common formats, with values as their trainers
+// print them.
+var metricForms = []struct {
+	name string
+	line func(r *rand.Rand, step int) string
+}{
+	{"hf", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf("{'loss': %.4f, 'grad_norm': %v, 'learning_rate': %v, 'epoch': %.2f}", 2+r.Float64(), r.Float64()*3, r.Float64()*1e-5, float64(step)/5000)
+	}},
+	{"hf5", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf("{'loss': '%.4f', 'grad_norm': '%.4f', 'learning_rate': '%.4g', 'epoch': '%.4f'}", 2+r.Float64(), r.Float64()*3, r.Float64()*1e-5, float64(step)/5000)
+	}},
+	{"megatron", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf(" [2031-01-02 03:04:%02d.%06d] iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E | global batch size:  1024 | lm loss: %.6E | loss scale: 1.0 | grad norm: %.3f | num zeros: 0 | number of skipped iterations:   0 | number of nan iterations:   0 |",
+			step/100%60, r.IntN(1e6), step, 1024*step, 5000+999*r.Float64(), 380+30*r.Float64(), r.Float64()*1e-4, 1+2*r.Float64(), r.Float64())
+	}},
+	{"deepspeed", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf("[2031-01-02 03:04:%02d,%03d] [INFO] [timer.py:260:stop] epoch=0/micro_step=%d/global_step=%d, RunningAvgSamplesPerSec=%.6f, CurrSamplesPerSec=%.6f, MemAllocated=%.2fGB, MaxMemAllocated=%.2fGB",
+			step/100%60, r.IntN(1000), 4*step, step, 90+r.Float64(), 90+r.Float64(), 30+9*r.Float64(), 60+r.Float64())
+	}},
+	{"tqdm", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf("Epoch 3:  %2d%%|████▌     | %d/9000 [01:23<01:41,  %.2fit/s, v_num=12, train_loss=%.3f]", step*100/9000%100, step%9000, 5+r.Float64(), r.Float64())
+	}},
+	{"titan", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf("[titan] 2031-06-21 07:00:%02d,%03d - root - INFO - step: %d  loss:  %.5f  grad_norm:  %.4f  memory: %.2fGiB(%.2f%%)  tps: 419,782  tflops: %.2f  mfu: %.2f%%",
+			step/100%60, r.IntN(1000), step, 2+r.Float64(), r.Float64(), 20+2*r.Float64(), 27+r.Float64(), 390+r.Float64(), 39+r.Float64())
+	}},
+	{"lightning", func(r *rand.Rand, step int) string {
+		return fmt.Sprintf("step %d: train_loss=%.4f, lr=%.6f, grad_norm=%.4f", step, 2+r.Float64(), r.Float64()*1e-3, r.Float64())
+	}},
+}
+
+// BenchmarkMetricLine reads thousands of different lines of one format in turn, as
+// the reader would once they are found. An op is one line.
+func BenchmarkMetricLine(b *testing.B) {
+	for _, form := range metricForms {
+		b.Run(form.name, func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 9))
+			lines := make([]scan.Line, 1<<14)
+			hits := make([][]scan.Hit, len(lines))
+			offset, size := int64(0), int64(0)
+			for i := range lines {
+				raw := []byte(form.line(r, i+1))
+				lines[i] = scan.Line{Length: int64(len(raw)), Ended: true, Text: raw}
+				hits[i] = metricHits(raw, metricAtoms(), nil)
+				size += lines[i].Length
+			}
+			m := newMetrics(&metricLog{series: map[evidence.SeriesKey]*evidence.Series{}}, "job.log")
+			id := func() (evidence.Who, evidence.Stamp) { return evidence.Nobody(), evidence.Stamp{} }
+			b.SetBytes(size / int64(len(lines)))
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				l := &lines[n%len(lines)]
+				l.Number, l.Offset = int64(n+1), offset
+				offset += l.Length + 1
+				m.line(l.Text, l, hits[n%len(lines)], id, n/len(lines))
+			}
+		})
+	}
+}
+
+// BenchmarkNumber parses numbers of one form, different ones in turn.
+func BenchmarkNumber(b *testing.B) {
+	for _, form := range []string{"%.4f", "%v", "%.16f", "%.6E", "%d"} {
+		b.Run(form, func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 9))
+			texts := make([][]byte, 4096)
+			for i := range texts {
+				v := any(3 * r.Float64())
+				if form == "%d" {
+					v = r.IntN(100_000)
+				}
+				texts[i] = fmt.Appendf(nil, form+", 'learning_rate'", v)
+			}
+			for n := 0; b.Loop(); n++ {
+				parseValue(texts[n%len(texts)], 0)
+			}
+		})
 	}
 }
 
@@ -105,6 +177,8 @@ func FuzzMetricLine(f *testing.F) {
 		if a, b := l.dump(), readMetrics(text).dump(); a != b {
 			t.Fatalf("two readings differ:\n%s\n%s", a, b)
 		}
+		alike(t, text)
+		alike(t, text+"\n"+text)
 		if strings.Count(text, "\n") == 0 && len(l.events) > 64 {
 			t.Fatalf("%d events from one line", len(l.events))
 		}

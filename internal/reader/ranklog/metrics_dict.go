@@ -120,13 +120,16 @@ func (m *metrics) dict(raw []byte, near int) bool {
 		return true
 	}
 	m.dictStep(d)
-	st := m.hf[m.rank]
-	if st == nil {
-		if len(m.hf) >= maxTracks {
-			return true
+	st := m.lastHF
+	if st == nil || m.lastHFOwner != m.owner {
+		if st = m.hf[m.rank]; st == nil {
+			if len(m.hf) >= maxTracks {
+				return true
+			}
+			st = &hfState{}
+			m.hf[m.rank] = st
 		}
-		st = &hfState{}
-		m.hf[m.rank] = st
+		m.lastHF, m.lastHFOwner = st, m.owner
 	}
 	if d.has&(hasLoss|hasEpoch) == hasLoss|hasEpoch && !m.again && st.restarted(d.epoch) {
 		m.restart()
@@ -166,14 +169,15 @@ func (m *metrics) dictStep(d *dictLine) {
 // dictSeries adds the values of d and applies the rule for hidden losses.
 func (m *metrics) dictSeries(raw []byte, d *dictLine, st *hfState) {
 	var lossTrack *metricTrack
+	m.here()
 	if d.has&hasLoss != 0 {
-		lossTrack = m.add(metricSlot{id: idLoss, src: srcHF, trust: evidence.Filtered}, d.loss.v, d.loss.from, d.loss.to)
+		lossTrack = m.addTo(&m.ofDict[0], metricSlot{id: idLoss, src: srcHF, trust: evidence.Filtered}, d.loss.v, d.loss.from, d.loss.to)
 	}
 	if d.has&hasGrad != 0 {
-		m.add(metricSlot{id: idGradNorm, src: srcHF, trust: evidence.Raw}, d.grad.v, d.grad.from, d.grad.to)
+		m.addTo(&m.ofDict[1], metricSlot{id: idGradNorm, src: srcHF, trust: evidence.Raw}, d.grad.v, d.grad.from, d.grad.to)
 	}
 	if d.has&hasLR != 0 {
-		m.add(metricSlot{id: idLR, src: srcHF, trust: evidence.Raw}, d.lr.v, d.lr.from, d.lr.to)
+		m.addTo(&m.ofDict[2], metricSlot{id: idLR, src: srcHF, trust: evidence.Raw}, d.lr.v, d.lr.from, d.lr.to)
 	}
 	if d.has&hasEvalLoss != 0 {
 		m.add(metricSlot{id: idEvalLoss, src: srcHF, eval: true, trust: evidence.Raw}, d.evalLoss.v, d.evalLoss.from, d.evalLoss.to)
@@ -239,7 +243,9 @@ func (m *metrics) hidden(raw []byte, d *dictLine, st *hfState, t *metricTrack, v
 		if !notFinite(d.loss.v) {
 			st.last, st.haveLast = d.loss.v, true
 		}
-		st.zeros, st.told, st.first = 0, false, pendingZero{}
+		if st.zeros > 0 || st.told {
+			st.zeros, st.told, st.first = 0, false, pendingZero{}
+		}
 		return
 	}
 	st.zeros++
@@ -400,9 +406,9 @@ type dictForm struct {
 
 // A dictPart is one value of a dictForm.
 type dictPart struct {
-	before []byte // from the value before, or the opening brace, to this one
-	key    []byte // its key, which lies in before
-	keyAt  int    // offset of key from the end of before
+	before fixedText // from the value before, or the opening brace, to this one
+	key    []byte    // its key, which lies in before
+	keyAt  int       // offset of key from the end of before
 	known  dictKey
 }
 
@@ -437,8 +443,8 @@ func (f *dictForm) value(before []byte, at, n int, plain bool) {
 		f.parts = append(f.parts, dictPart{})
 	}
 	p := &f.parts[len(f.parts)-1]
-	p.before = append(p.before[:0], before...)
-	p.key, p.keyAt = p.before[at:at+n], at-len(before)
+	p.before.set(before)
+	p.key, p.keyAt = p.before.text[at:at+n], at-len(before)
 	p.known = dictKeys[string(p.key)]
 }
 
@@ -454,10 +460,10 @@ func (f *dictForm) read(b []byte, open int, d *dictLine) int {
 	i := open
 	for k := range f.parts {
 		p := &f.parts[k]
-		if !bytes.HasPrefix(b[i:], p.before) {
+		if !p.before.at(b, i) {
 			return -1
 		}
-		i += len(p.before)
+		i += len(p.before.text)
 		if p.known == keyEpoch {
 			to := i
 			for to < len(b) && (b[to]-'0' <= 9 || b[to] == '.') {
@@ -491,6 +497,31 @@ func (f *dictForm) read(b []byte, open int, d *dictLine) int {
 		return -1
 	}
 	return i + len(f.last)
+}
+
+// A fixedText is a text that lines are compared with again and again: one of 8
+// to 24 bytes by three words.
+type fixedText struct {
+	text              []byte
+	mid               int // offset of middle
+	head, middle, end uint64
+}
+
+func (t *fixedText) set(text []byte) {
+	t.text = append(t.text[:0], text...)
+	if n := len(text); n >= 8 && n <= 24 {
+		t.mid = min(8, n-8)
+		t.head, t.middle, t.end = word(text, 0), word(text, t.mid), word(text, n-8)
+	}
+}
+
+// at reports whether t stands at b[i].
+func (t *fixedText) at(b []byte, i int) bool {
+	n := len(t.text)
+	if n < 8 || n > 24 {
+		return bytes.HasPrefix(b[i:], t.text)
+	}
+	return n <= len(b)-i && word(b, i) == t.head && word(b, i+t.mid) == t.middle && word(b, i+n-8) == t.end
 }
 
 // skipWrapper steps over tensor(, array( and the like.

@@ -3,6 +3,7 @@ package ranklog
 import (
 	"bytes"
 	"math"
+	"math/bits"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -23,9 +24,12 @@ type megatronState struct {
 // A loss whose average is NaN has no field at all. It
 // returns false where the text is no such line.
 func (m *metrics) iteration(raw []byte) bool {
-	at := bytes.Index(raw, []byte("iteration"))
-	if at < 0 {
-		return false
+	at := m.iterationAt
+	if at+len("iteration") > len(raw) || string(raw[at:at+len("iteration")]) != "iteration" || bytes.IndexByte(raw[:at], 'i') >= 0 {
+		if at = bytes.Index(raw, []byte("iteration")); at < 0 {
+			return false
+		}
+		m.iterationAt = at
 	}
 	i := skipSpaces(raw, at+len("iteration"))
 	step, end := parseInteger(raw, i)
@@ -45,13 +49,16 @@ func (m *metrics) iteration(raw []byte) bool {
 	m.step = step
 	m.count(srcMegatron, 0, step, total, math.NaN(), true)
 	m.steps(total, at, end)
-	st := m.megatron[m.rank]
-	if st == nil || m.again {
-		if len(m.megatron) >= maxTracks {
-			return true
+	st := m.lastMegatron
+	if st == nil || m.lastMegOwner != m.owner || m.again {
+		if st = m.megatron[m.rank]; st == nil || m.again {
+			if len(m.megatron) >= maxTracks {
+				return true
+			}
+			st = &megatronState{last: evidence.None}
+			m.megatron[m.rank] = st
 		}
-		st = &megatronState{last: evidence.None}
-		m.megatron[m.rank] = st
+		m.lastMegatron, m.lastMegOwner = st, m.owner
 	}
 	skipped, loss, grad := m.megatronFields(raw, end+bar+1)
 	if st.last >= 0 && step > st.last {
@@ -62,7 +69,7 @@ func (m *metrics) iteration(raw []byte) bool {
 		st.skipped += skipped
 	}
 	if skipped >= 0 {
-		m.add(metricSlot{id: idSkipped, src: srcMegatron, trust: evidence.Raw}, float64(st.skipped), at, end)
+		m.addTo(&m.ofSkipped, metricSlot{id: idSkipped, src: srcMegatron, trust: evidence.Raw}, float64(st.skipped), at, end)
 	}
 	m.settle()
 	m.omitted(st, skipped, loss, notFinite(grad), at, end)
@@ -73,9 +80,10 @@ func (m *metrics) iteration(raw []byte) bool {
 // colon, and what the value is. The lines of a run have the same fields in the
 // same order, so each field is first compared with that of the line before.
 type megatronField struct {
-	text []byte
+	text fixedText
 	use  megatronUse
 	slot metricSlot // of a value
+	of   trackOf
 }
 
 type megatronUse uint8
@@ -94,12 +102,13 @@ const maxMegatronFields = 64
 // grad 0 where the line has none; loss says that it has a loss field.
 func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, grad float64) {
 	skipped = -1
+	m.here()
 	for k := 0; i < len(raw); {
 		if k == len(m.fields) {
 			m.fields = append(m.fields, megatronField{})
 		}
 		f := &m.fields[k]
-		if f.text == nil || !bytes.HasPrefix(raw[i:], f.text) {
+		if f.text.text == nil || !f.text.at(raw, i) {
 			n := bytes.IndexByte(raw[i:], '|')
 			if n < 0 {
 				n = len(raw) - i
@@ -109,13 +118,14 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 				i += n + 1
 				continue
 			}
-			f.text = append(f.text[:0], raw[i:i+colon+1]...)
+			f.text.set(raw[i : i+colon+1])
+			f.of.track = nil
 			f.use, f.slot = m.megatronKey(bytes.TrimLeft(raw[i:i+colon], " "))
 		}
 		if k < maxMegatronFields {
 			k++
 		}
-		at := i + len(f.text)
+		at := i + len(f.text.text)
 		i = at
 		if f.use != useNothing {
 			at = skipSpaces(raw, at)
@@ -125,7 +135,7 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 			skipped, _ = parseInteger(raw, at)
 		case useMillis:
 			if v, to := parseNumber(raw, at); to > at {
-				m.add(f.slot, v/1e3, at, to)
+				m.addTo(&f.of, f.slot, v/1e3, at, to)
 				i = to
 			}
 		case useValue:
@@ -137,7 +147,7 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 			if f.slot.id == idGradNorm {
 				grad = v
 			}
-			m.add(f.slot, v, at, to)
+			m.addTo(&f.of, f.slot, v, at, to)
 			i = to
 		}
 		if i+1 < len(raw) && raw[i+1] == '|' {
@@ -213,6 +223,12 @@ func (m *metrics) omitted(st *megatronState, skipped int64, loss, badGrad bool, 
 
 // skipSpaces returns the offset of the first byte at or behind i that is no space.
 func skipSpaces(b []byte, i int) int {
+	for i+8 <= len(b) {
+		if x := word(b, i) ^ 0x2020202020202020; x != 0 {
+			return i + bits.TrailingZeros64(x)/8
+		}
+		i += 8
+	}
 	for i < len(b) && b[i] == ' ' {
 		i++
 	}

@@ -15,6 +15,121 @@ var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 // is the nearest float64: by one division for up to 15 digits, by quotient for up
 // to 19, which Python prints; strconv does the rest.
 func parseNumber(b []byte, i int) (v float64, end int) {
+	if v, end = commonNumber(b, i); end > i {
+		return v, end
+	}
+	return anyNumber(b, i)
+}
+
+// commonNumber is parseNumber for what nearly all numbers are: up to seven digits,
+// perhaps with a point and more digits, up to 19 in all, and an exponent of one or two
+// digits. It returns i for all others. It may look at the bytes behind b, whose memory
+// holds them, but what they are makes no difference.
+func commonNumber(b []byte, i int) (v float64, end int) {
+	start, most := i, len(b)
+	b = b[:cap(b)]
+	neg := false
+	if i < most && b[i] == '-' {
+		neg = true
+		i++
+	}
+	if i < 0 || i+8 > len(b) {
+		return 0, start
+	}
+	x := word(b, i) ^ 0x3030303030303030
+	whole := bits.TrailingZeros64((x+0x7676767676767676|x)&0x8080808080808080) &^ 7 // bits of the digits before the point
+	if whole == 64 || whole == 0 {
+		return 0, start
+	}
+	if c := b[i+whole/8]; c != '.' {
+		if c == ',' || c|0x20 == 'e' {
+			return 0, start
+		}
+		v = float64(digitsOf(x << ((64 - whole) & 63)))
+		if neg {
+			v = -v
+		}
+		if i += whole / 8; i > most {
+			return 0, start
+		}
+		return v, i
+	}
+	// Take the point out; an A stands behind the last digit at the latest.
+	low := uint64(1)<<(whole&63) - 1
+	x = x&low | x>>8&^low | 0x11<<56
+	all := bits.TrailingZeros64((x+0x7676767676767676|x)&0x8080808080808080) &^ 7
+	mant := digitsOf(x << ((64 - all) & 63))
+	digits := all / 8
+	scale := digits - whole/8
+	i += digits + 1
+	if all == 56 {
+		for i+8 <= len(b) && scale <= 18 {
+			x := word(b, i) ^ 0x3030303030303030
+			n := bits.TrailingZeros64((x+0x7676767676767676|x)&0x8080808080808080) / 8
+			mant = mant*intPow10[n] + digitsOf(x<<(64-8*n))
+			i += n
+			digits += n
+			scale += n
+			if n < 8 {
+				break
+			}
+		}
+		if digits > 19 {
+			return 0, start
+		}
+	}
+	if i+5 > len(b) || b[i]-'0' <= 9 {
+		return 0, start
+	}
+	if b[i]|0x20 == 'e' {
+		j := i + 1
+		sign := b[j]
+		if sign == '-' || sign == '+' {
+			j++
+		}
+		e := int(b[j] - '0')
+		if e > 9 {
+			return 0, start
+		}
+		j++
+		if c := b[j] - '0'; c <= 9 {
+			e = 10*e + int(c)
+			j++
+			if j == len(b) || b[j]-'0' <= 9 {
+				return 0, start
+			}
+		}
+		if sign == '-' {
+			e = -e
+		}
+		scale -= e
+		i = j
+	}
+	// By the digits, not by the value: those of one format differ less.
+	switch exact := digits <= 15; {
+	case scale == 0:
+		v = float64(mant)
+	case exact && scale > 0 && scale <= 22:
+		v = float64(mant) / pow10[scale]
+	case scale > 0 && scale < len(pow5):
+		v = quotient(mant, scale)
+	default:
+		return 0, start
+	}
+	if i > most {
+		return 0, start
+	}
+	if neg {
+		v = -v
+	}
+	return v, i
+}
+
+// word returns the eight bytes at b[i], the first one lowest.
+func word(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i : i+8 : i+8]) }
+
+// anyNumber is parseNumber without a short cut.
+func anyNumber(b []byte, i int) (v float64, end int) {
 	start := i
 	neg := false
 	if i < len(b) && (b[i] == '-' || b[i] == '+') {
@@ -117,28 +232,48 @@ func leadingDigits(x uint64) (n int, v uint64) {
 	x ^= 0x3030303030303030
 	none := (x + 0x7676767676767676 | x) & 0x8080808080808080 // exact up to the first
 	n = bits.TrailingZeros64(none) / 8
-	x <<= 64 - 8*n // zeros before them
+	return n, digitsOf(x << (64 - 8*n))
+}
+
+// digitsOf returns the number that eight digits spell, the first one lowest, each as
+// its value.
+func digitsOf(x uint64) uint64 {
 	// Pairs, fours and eights are put together by one multiplication each.
 	x = x*10 + x>>8 // pairs, in the even bytes
 	const mask = 0x000000ff000000ff
-	return n, ((x&mask)*(100+1000000<<32) + (x>>16&mask)*(1+10000<<32)) >> 32
+	return ((x&mask)*(100+1000000<<32) + (x>>16&mask)*(1+10000<<32)) >> 32
 }
 
 var intPow10 = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8}
 
-// pow5 holds the powers of five that fit.
-var pow5 = func() (p [28]uint64) {
+// pow5 holds the powers of five that fit, recip5 their reciprocals: that of 5^k times
+// 2^(63+its bits), rounded down.
+var pow5, recip5 = func() (p, r [28]uint64) {
 	p[0] = 1
 	for k := range p[1:] {
 		p[k+1] = 5 * p[k]
+		r[k+1], _ = bits.Div64(1<<(bits.Len64(p[k+1])-1), 0, p[k+1])
 	}
-	return p
+	return p, r
 }()
 
-// quotient returns the float64 nearest to mant/10^k, for k < len(pow5): an
-// integer division by 5^k gives 63 bits or more and whether something is left,
-// which is all that rounding needs; the power of two is exact.
+// quotient returns the float64 nearest to mant/10^k, for 0 < k < len(pow5). One
+// multiplication with the reciprocal of 5^k gives 63 bits or more, the last of which may be
+// too low by one; that decides the rounding only where the bits behind the 53rd are
+// a half or just below it. Then slowQuotient divides.
 func quotient(mant uint64, k int) float64 {
+	s := bits.LeadingZeros64(mant)
+	q, _ := bits.Mul64(mant<<(s&63), recip5[k])
+	half := uint64(1) << (9 + q>>63) // of the bits that are rounded off
+	if low := q & (2*half - 1); low == half || low == half-1 || mant == 0 {
+		return slowQuotient(mant, k)
+	}
+	return float64(int64(q>>1|1)) * math.Float64frombits(uint64(1023+2-bits.Len64(pow5[k])-s-k)<<52)
+}
+
+// slowQuotient is quotient by an integer division, which says whether something is
+// left: all that rounding needs.
+func slowQuotient(mant uint64, k int) float64 {
 	if mant == 0 {
 		return 0
 	}
@@ -240,7 +375,10 @@ func parseNonfinite(b []byte, i int) (v float64, end int) {
 
 // parseValue reads a number or a non-finite literal at b[i].
 func parseValue(b []byte, i int) (v float64, end int) {
-	if v, end = parseNumber(b, i); end > i {
+	if v, end = commonNumber(b, i); end > i {
+		return v, end
+	}
+	if v, end = anyNumber(b, i); end > i {
 		return v, end
 	}
 	return parseNonfinite(b, i)

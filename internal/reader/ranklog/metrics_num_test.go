@@ -38,3 +38,56 @@ func TestParseNumberExact(t *testing.T) {
 		}
 	}
 }
+
+// TestCommonNumber: the short cut says what the long way does, or nothing.
+func TestCommonNumber(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 8))
+	const letters = "00123456789999..,eE+-n }'|"
+	took := 0
+	for range 1_000_000 {
+		b := make([]byte, r.IntN(40))
+		for i := range b {
+			b[i] = letters[r.IntN(10+r.IntN(len(letters)-9))]
+		}
+		took += commonAgrees(t, b)
+		took += commonAgrees(t, b[:r.IntN(len(b)+1)])
+	}
+	for _, s := range []string{"1.5e5", "1.5e5 ", "1.5e5     ", "1.5e-05    ", "1.5e-105    ", "1.5e+    ", "1.    ", "1.e5    ", "-.5    ", "-0.0     ", "1,234.5     ",
+		"1234567.1234567890120    ", "1234567.12345678901234    ", "0.0000000000000000001    ", "9999999.999999999999e-30    ", "9007199254740993.0   ", "0.1e99      ", "1.7976931348623157e308    "} {
+		took += commonAgrees(t, []byte(s))
+	}
+	if took < 100_000 {
+		t.Errorf("only %d numbers took the short cut", took)
+	}
+}
+
+func commonAgrees(t *testing.T, b []byte) (took int) {
+	t.Helper()
+	v, end := commonNumber(b, 0)
+	if end == 0 {
+		return 0
+	}
+	if want, to := anyNumber(b, 0); math.Float64bits(v) != math.Float64bits(want) || end != to {
+		t.Fatalf("%q: %v, %d bytes; the long way %v, %d", b, v, end, want, to)
+	}
+	return 1
+}
+
+// TestQuotient compares one multiplication with the division.
+func TestQuotient(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for k := 1; k < len(pow5); k++ {
+		for range 100_000 {
+			mant := r.Uint64() >> r.IntN(64)
+			switch r.IntN(4) {
+			case 0: // near a tie: a float64 and a half
+				mant = uint64(float64(mant>>11)*(1+1.0/(1<<53))) * 2
+			case 1:
+				mant = pow5[k] * (mant % (math.MaxUint64/pow5[k] + 1)) // exact
+			}
+			if got, want := quotient(mant, k), slowQuotient(mant, k); got != want {
+				t.Fatalf("%d/10^%d: %b, want %b", mant, k, got, want)
+			}
+		}
+	}
+}

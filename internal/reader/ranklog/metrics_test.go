@@ -74,7 +74,10 @@ func foldASCII(b []byte) []byte {
 var rankInPrefix = regexp.MustCompile(`(?i)^\[rank ?(\d+)\]`)
 
 // readMetrics feeds text to a fresh metrics, a restart beginning a new launch.
-func readMetrics(text string) *metricLog {
+func readMetrics(text string) *metricLog { return readMetricsSo(text, func(*metrics) {}) }
+
+// readMetricsSo is readMetrics with something done before each line.
+func readMetricsSo(text string, before func(*metrics)) *metricLog {
 	l := &metricLog{series: map[evidence.SeriesKey]*evidence.Series{}}
 	m := newMetrics(l, "job.log")
 	atoms := metricAtoms()
@@ -94,6 +97,7 @@ func readMetrics(text string) *metricLog {
 			}
 			return w, evidence.Stamp{Written: "t"}
 		}
+		before(m)
 		if _, again := m.line(raw, line, hits, id, launch); again {
 			launch++
 		}

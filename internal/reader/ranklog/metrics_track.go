@@ -125,12 +125,18 @@ func isSize(id uint16) bool { return id >= idAllocated && id <= idHost && id != 
 
 // A metricTrack is one series and what is remembered of its recent points.
 type metricTrack struct {
-	series *evidence.Series
-	finite int64 // finite points since the last non-finite one
-	events int
-	isLoss bool
-	health bool
-	last   float64 // last finite value
+	series   *evidence.Series
+	afterBad int64 // ordinal behind the last non-finite point, 0 before any
+	events   int
+	isLoss   bool
+	health   bool
+}
+
+// A trackOf is the track of one slot for the writer and launch that it was last
+// asked for, so that the values of the common trainers need no look-up.
+type trackOf struct {
+	track *metricTrack
+	owner uint64
 }
 
 // A metricSlot says which series a value belongs to, beside rank and launch.
@@ -196,6 +202,9 @@ func (m *metrics) track(s metricSlot) *metricTrack {
 	return t
 }
 
+// ownerOf tells ranks and launches apart.
+func ownerOf(launch, rank int) uint64 { return uint64(uint32(launch))<<32 | uint64(uint32(rank)) }
+
 // name returns the name of a series number.
 func (m *metrics) name(id uint16) string {
 	if id < idOther {
@@ -249,25 +258,53 @@ func (m *metrics) add(s metricSlot, v float64, from, to int) *metricTrack {
 	if t == nil {
 		return nil
 	}
+	m.here()
+	m.put(t, s, v, from, to)
+	return t
+}
+
+// here fills in what the points of a frame have in common.
+func (m *metrics) here() {
 	p := &m.point
-	p.Step, p.Value, p.Line, p.Offset, p.Length, p.Stamp = m.step, v, m.l.Number, m.at(m.frame), int32(min(m.frameTo-m.frame, math.MaxInt32)), nil
+	p.Step, p.Line, p.Offset, p.Length = m.step, m.l.Number, m.at(m.frame), int32(min(m.frameTo-m.frame, math.MaxInt32))
+}
+
+// addTo is add for a slot with a trackOf of its own, behind here.
+func (m *metrics) addTo(of *trackOf, s metricSlot, v float64, from, to int) *metricTrack {
+	if of.owner != m.owner || of.track == nil {
+		if of.track = m.track(s); of.track == nil {
+			return nil
+		}
+		of.owner = m.owner
+	}
+	m.put(of.track, s, v, from, to)
+	return of.track
+}
+
+func (m *metrics) put(t *metricTrack, s metricSlot, v float64, from, to int) {
+	m.point.Value = v
+	if !t.series.AppendDull(&m.point) {
+		m.append(t, s, v, from, to)
+	}
+}
+
+// append is put for a value that may be sampled or have an event.
+func (m *metrics) append(t *metricTrack, s metricSlot, v float64, from, to int) {
+	p := &m.point
+	p.Stamp = nil
 	if notFinite(v) {
 		p.Stamp = m.time()
-		fresh := t.events == 0 && t.series.Bad == 0 || t.finite >= quietPoints
-		t.finite = 0
+		fresh := t.events == 0 && t.series.Bad == 0 || t.series.Count-t.afterBad >= quietPoints
+		t.afterBad = t.series.Count + 1
 		if fresh && t.health && t.events < maxTrackEvents {
 			t.events++
 			m.offer(badCandidate{t: t, priority: badPriority(s), from: from, to: to})
 		}
-	} else {
-		t.finite++
-		t.last = v
-		if t.series.WillSample() {
-			p.Stamp = m.time()
-		}
+	} else if t.series.WillSample() {
+		p.Stamp = m.time()
 	}
 	t.series.Append(p)
-	return t
+	p.Stamp = nil
 }
 
 // badPriority orders the non-finite values of one line: the loss says most.
@@ -418,7 +455,8 @@ func (m *metrics) count(src metricSource, word int, step, total int64, epoch flo
 // the one that was seen to.
 func (m *metrics) restart() {
 	m.again = true
-	m.lastCounter = nil
+	m.owner = ownerOf(m.launch+1, m.rank)
+	m.lastCounter, m.lastHF, m.lastMegatron = nil, nil, nil
 	clear(m.counters)
 	clear(m.hf)
 	clear(m.megatron)

@@ -40,7 +40,9 @@ type session struct {
 	startedAt int64        // its line
 
 	lastStep int64
-	steps    map[int]int64      // last step by rank
+	steps    map[int]*int64 // last step by rank
+	stepOwn  *int64         // that of stepRank
+	stepRank int
 	pids     map[procKey]int    // rank by process
 	comms    map[procKey]member // largest communicator by process
 	world    int                // ranks of the largest one
@@ -120,7 +122,7 @@ type message struct {
 func newSession(want *wanted, art evidence.Artifact, sink reader.Sink, headText []byte) *session {
 	s := &session{
 		want: want, art: art, sink: sink, lastStep: evidence.None,
-		marked: map[int]bool{}, steps: map[int]int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
+		marked: map[int]bool{}, steps: map[int]*int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
 		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{},
 		groups: map[groupKey]*group{}, creators: map[procKey]bool{}, quiet: map[quietKey]*postponed{}, matched: map[*wording]int{}, seen: map[string][]sighting{},
 	}
@@ -224,9 +226,25 @@ func (s *session) metric() {
 		return
 	}
 	s.lastStep, s.ranSteps = step, true
-	if s.idOK && s.idHead.who.Rank != evidence.None && len(s.steps) < maxWriters {
-		s.steps[s.idHead.who.Rank] = step
+	if s.m.rank != evidence.None {
+		s.stepped(s.m.rank, step)
 	}
+}
+
+// stepped notes the last step of a rank.
+func (s *session) stepped(rank int, step int64) {
+	if s.stepOwn == nil || s.stepRank != rank {
+		own := s.steps[rank]
+		if own == nil {
+			if len(s.steps) >= maxWriters {
+				return
+			}
+			own = new(int64)
+			s.steps[rank] = own
+		}
+		s.stepOwn, s.stepRank = own, rank
+	}
+	*s.stepOwn = step
 }
 
 // identify gives the identity and time of the line in hand.
@@ -248,7 +266,6 @@ func (s *session) identify() (evidence.Who, evidence.Stamp) {
 		}
 		s.frame.peel(clean(f.body), &h)
 		s.idHead, s.idOK = h, true
-		s.remember(&h)
 	}
 	who := s.idHead.who
 	who.Launch = s.launch
@@ -494,6 +511,7 @@ func (s *session) newLaunch() {
 	clear(s.matched)
 	clear(s.stated)
 	clear(s.steps)
+	s.stepOwn = nil
 	clear(s.pids)
 	clear(s.creators)
 	s.setting.newLaunch()
