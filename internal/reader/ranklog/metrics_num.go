@@ -45,7 +45,7 @@ func commonNumber(b []byte, i int) (v float64, end int) {
 		if c == ',' || c|0x20 == 'e' {
 			return 0, start
 		}
-		v = float64(digitsOf(x << ((64 - whole) & 63)))
+		v = float64(int64(digitsOf(x << ((64 - whole) & 63))))
 		if neg {
 			v = -v
 		}
@@ -54,15 +54,34 @@ func commonNumber(b []byte, i int) (v float64, end int) {
 		}
 		return v, i
 	}
-	// Take the point out; an A stands behind the last digit at the latest.
+	// Take the point out; no digit stands behind the last one.
 	low := uint64(1)<<(whole&63) - 1
 	x = x&low | x>>8&^low | 0x11<<56
 	all := bits.TrailingZeros64((x+0x7676767676767676|x)&0x8080808080808080) &^ 7
 	mant := digitsOf(x << ((64 - all) & 63))
-	digits := all / 8
-	scale := digits - whole/8
+	digits, scale := all/8, all/8-whole/8
 	i += digits + 1
-	if all == 56 {
+	if all == 56 || i >= len(b) || b[i]|0x20 == 'e' {
+		if v, i = longNumber(b, i, mant, digits, scale); i < 0 {
+			return 0, start
+		}
+	} else {
+		v = float64(int64(mant)) / pow10[scale]
+	}
+	if i > most {
+		return 0, start
+	}
+	if neg {
+		v = -v
+	}
+	return v, i
+}
+
+// longNumber goes on with a number of which digits, the last scale of them behind
+// the point, are read, where more digits or an exponent may stand at b[i]. It
+// returns -1 where it cannot tell.
+func longNumber(b []byte, i int, mant uint64, digits, scale int) (v float64, end int) {
+	if digits == 7 {
 		for i+8 <= len(b) && scale <= 18 {
 			x := word(b, i) ^ 0x3030303030303030
 			n := bits.TrailingZeros64((x+0x7676767676767676|x)&0x8080808080808080) / 8
@@ -75,11 +94,11 @@ func commonNumber(b []byte, i int) (v float64, end int) {
 			}
 		}
 		if digits > 19 {
-			return 0, start
+			return 0, -1
 		}
 	}
 	if i+5 > len(b) || b[i]-'0' <= 9 {
-		return 0, start
+		return 0, -1
 	}
 	if b[i]|0x20 == 'e' {
 		j := i + 1
@@ -89,14 +108,14 @@ func commonNumber(b []byte, i int) (v float64, end int) {
 		}
 		e := int(b[j] - '0')
 		if e > 9 {
-			return 0, start
+			return 0, -1
 		}
 		j++
 		if c := b[j] - '0'; c <= 9 {
 			e = 10*e + int(c)
 			j++
 			if j == len(b) || b[j]-'0' <= 9 {
-				return 0, start
+				return 0, -1
 			}
 		}
 		if sign == '-' {
@@ -107,22 +126,14 @@ func commonNumber(b []byte, i int) (v float64, end int) {
 	}
 	// By the digits, not by the value: those of one format differ less.
 	switch exact := digits <= 15; {
-	case scale == 0:
-		v = float64(mant)
+	case scale == 0 && exact:
+		return float64(int64(mant)), i
 	case exact && scale > 0 && scale <= 22:
-		v = float64(mant) / pow10[scale]
+		return float64(int64(mant)) / pow10[scale], i
 	case scale > 0 && scale < len(pow5):
-		v = quotient(mant, scale)
-	default:
-		return 0, start
+		return quotient(mant, scale), i
 	}
-	if i > most {
-		return 0, start
-	}
-	if neg {
-		v = -v
-	}
-	return v, i
+	return 0, -1
 }
 
 // word returns the eight bytes at b[i], the first one lowest.

@@ -10,15 +10,11 @@ import (
 // sequences, other escapes, backspaces with what they erase, NULs and trailing
 // blanks. Invalid UTF-8 becomes U+FFFD.
 func clean(raw []byte) string {
-	dirty := false
-	for _, c := range raw {
-		if c >= utf8.RuneSelf || c < ' ' && c != '\t' {
-			dirty = true
-			break
+	if plain(raw) {
+		for n := len(raw); n > 0 && (raw[n-1] == ' ' || raw[n-1] == '\t'); n-- {
+			raw = raw[:n-1]
 		}
-	}
-	if !dirty {
-		return strings.TrimRight(string(raw), " \t")
+		return string(raw)
 	}
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); {
@@ -45,6 +41,28 @@ func clean(raw []byte) string {
 		}
 	}
 	return strings.TrimRight(string(out), " \t")
+}
+
+// plain reports whether raw is ASCII without control characters but tabs.
+func plain(raw []byte) bool {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; i+8 <= len(raw); i += 8 {
+		x := word(raw, i)
+		if (x|(x-' '*low))&high != 0 && !plainBytes(raw[i:i+8]) { // a byte over 0x7f or, perhaps, below the blank
+			return false
+		}
+	}
+	return plainBytes(raw[i:])
+}
+
+func plainBytes(raw []byte) bool {
+	for _, c := range raw {
+		if c >= utf8.RuneSelf || c < ' ' && c != '\t' {
+			return false
+		}
+	}
+	return true
 }
 
 // escapeLen returns the length of the escape sequence at the start of b, whose

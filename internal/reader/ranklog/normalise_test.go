@@ -1,6 +1,7 @@
 package ranklog
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -142,4 +143,22 @@ func FuzzNormalise(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPlain: eight bytes at a time say what single ones do.
+func TestPlain(t *testing.T) {
+	for c := range 256 {
+		for n := range 20 {
+			for at := range n {
+				raw := bytes.Repeat([]byte{'x'}, n)
+				raw[at] = byte(c)
+				if at > 0 {
+					raw[at-1] = "\t ~"[c%3]
+				}
+				if got, want := plain(raw), plainBytes(raw); got != want {
+					t.Fatalf("%q: %v", raw, got)
+				}
+			}
+		}
+	}
 }

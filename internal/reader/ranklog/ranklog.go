@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -79,6 +80,9 @@ func (*logReader) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	return reader.Maybe
 }
 
+// buffers are those of artifacts being read, whose head is looked at first.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, headBytes) }}
+
 // Read implements reader.Reader.
 func (r *logReader) Read(ctx context.Context, in reader.Input, sink reader.Sink) error {
 	rc, err := in.Open()
@@ -86,7 +90,12 @@ func (r *logReader) Read(ctx context.Context, in reader.Input, sink reader.Sink)
 		return fmt.Errorf("open log: %w", err)
 	}
 	defer rc.Close()
-	br := bufio.NewReaderSize(rc, headBytes)
+	br := buffers.Get().(*bufio.Reader)
+	br.Reset(rc)
+	defer func() {
+		br.Reset(nil)
+		buffers.Put(br)
+	}()
 	head, err := br.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) && len(head) == 0 {
 		return fmt.Errorf("read log: %w", err)
@@ -95,9 +104,9 @@ func (r *logReader) Read(ctx context.Context, in reader.Input, sink reader.Sink)
 	var wide *wideReader
 	if order, ok := wideOrder(head); ok {
 		wide = newWideReader(br, order)
-		br = bufio.NewReaderSize(wide, headBytes)
-		head, _ = br.Peek(headBytes)
-		src = br
+		narrow := bufio.NewReaderSize(wide, headBytes)
+		head, _ = narrow.Peek(headBytes)
+		src = narrow
 	}
 	s := newSession(r.want, in.Artifact, sink, head)
 	s.wide = wide
