@@ -192,8 +192,17 @@ func newMetrics(s reader.Sink, artifact string) *metrics {
 		s: s, artifact: artifact,
 		names: map[string]uint16{}, tracks: map[uint64]*metricTrack{}, ranks: map[string]int{},
 		hf: map[int]*hfState{}, megatron: map[int]*megatronState{}, counters: map[counterKey]*stepCounter{},
+		ofDict: ofDicts, ofSkipped: trackOf{slot: metricSlot{id: idSkipped, src: srcMegatron, trust: evidence.Raw}},
 		baseRank: evidence.None, block: evidence.None, launch: -1, total: -1,
 	}
+}
+
+// ofDicts are the slots of dicts that most have: loss, gradient norm and learning
+// rate.
+var ofDicts = [3]trackOf{
+	{slot: metricSlot{id: idLoss, src: srcHF, trust: evidence.Filtered}},
+	{slot: metricSlot{id: idGradNorm, src: srcHF, trust: evidence.Raw}},
+	{slot: metricSlot{id: idLR, src: srcHF, trust: evidence.Raw}},
 }
 
 // line reads one line that has metric hits. raw is the line as it stands, with

@@ -171,13 +171,14 @@ func (m *metrics) dictSeries(raw []byte, d *dictLine, st *hfState) {
 	var lossTrack *metricTrack
 	m.here()
 	if d.has&hasLoss != 0 {
-		lossTrack = m.addTo(&m.ofDict[0], metricSlot{id: idLoss, src: srcHF, trust: evidence.Filtered}, d.loss.v, d.loss.from, d.loss.to)
+		m.addTo(&m.ofDict[0], d.loss.v, d.loss.from, d.loss.to)
+		lossTrack = m.ofDict[0].track
 	}
 	if d.has&hasGrad != 0 {
-		m.addTo(&m.ofDict[1], metricSlot{id: idGradNorm, src: srcHF, trust: evidence.Raw}, d.grad.v, d.grad.from, d.grad.to)
+		m.addTo(&m.ofDict[1], d.grad.v, d.grad.from, d.grad.to)
 	}
 	if d.has&hasLR != 0 {
-		m.addTo(&m.ofDict[2], metricSlot{id: idLR, src: srcHF, trust: evidence.Raw}, d.lr.v, d.lr.from, d.lr.to)
+		m.addTo(&m.ofDict[2], d.lr.v, d.lr.from, d.lr.to)
 	}
 	if d.has&hasEvalLoss != 0 {
 		m.add(metricSlot{id: idEvalLoss, src: srcHF, eval: true, trust: evidence.Raw}, d.evalLoss.v, d.evalLoss.from, d.evalLoss.to)

@@ -69,7 +69,7 @@ func (m *metrics) iteration(raw []byte) bool {
 		st.skipped += skipped
 	}
 	if skipped >= 0 {
-		m.addTo(&m.ofSkipped, metricSlot{id: idSkipped, src: srcMegatron, trust: evidence.Raw}, float64(st.skipped), at, end)
+		m.addTo(&m.ofSkipped, float64(st.skipped), at, end)
 	}
 	m.settle()
 	m.omitted(st, skipped, loss, notFinite(grad), at, end)
@@ -82,8 +82,7 @@ func (m *metrics) iteration(raw []byte) bool {
 type megatronField struct {
 	text fixedText
 	use  megatronUse
-	slot metricSlot // of a value
-	of   trackOf
+	of   trackOf // of a value
 }
 
 type megatronUse uint8
@@ -120,7 +119,7 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 			}
 			f.text.set(raw[i : i+colon+1])
 			f.of.track = nil
-			f.use, f.slot = m.megatronKey(bytes.TrimLeft(raw[i:i+colon], " "))
+			f.use, f.of.slot = m.megatronKey(bytes.TrimLeft(raw[i:i+colon], " "))
 		}
 		if k < maxMegatronFields {
 			k++
@@ -135,19 +134,19 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 			skipped, _ = parseInteger(raw, at)
 		case useMillis:
 			if v, to := parseNumber(raw, at); to > at {
-				m.addTo(&f.of, f.slot, v/1e3, at, to)
+				m.addTo(&f.of, v/1e3, at, to)
 				i = to
 			}
 		case useValue:
 			v, to := parseValue(raw, at)
-			loss = loss || f.slot.id == idLoss
+			loss = loss || f.of.slot.id == idLoss
 			if to == at {
 				break
 			}
-			if f.slot.id == idGradNorm {
+			if f.of.slot.id == idGradNorm {
 				grad = v
 			}
-			m.addTo(&f.of, f.slot, v, at, to)
+			m.addTo(&f.of, v, at, to)
 			i = to
 		}
 		if i+1 < len(raw) && raw[i+1] == '|' {

@@ -15,8 +15,8 @@ import (
 // forget drops what m remembers of the lines before to read the next one quicker.
 func forget(m *metrics) {
 	m.form = dictForm{}
-	m.ofDict = [3]trackOf{}
-	m.fields, m.iterationAt, m.ofSkipped = nil, 0, trackOf{}
+	m.ofDict = ofDicts
+	m.fields, m.iterationAt, m.ofSkipped.track = nil, 0, nil
 	m.lastHF, m.lastMegatron, m.lastCounter = nil, nil, nil
 	m.desc = barDesc{}
 	clear(m.recent[:])

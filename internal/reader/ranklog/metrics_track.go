@@ -132,10 +132,11 @@ type metricTrack struct {
 	health   bool
 }
 
-// A trackOf is the track of one slot for the writer and launch that it was last
+// A trackOf is a slot and its track for the writer and launch that it was last
 // asked for, so that the values of the common trainers need no look-up.
 type trackOf struct {
-	track *metricTrack
+	slot  metricSlot
+	track *metricTrack // nil where there are too many series
 	owner uint64
 }
 
@@ -259,7 +260,7 @@ func (m *metrics) add(s metricSlot, v float64, from, to int) *metricTrack {
 		return nil
 	}
 	m.here()
-	m.put(t, s, v, from, to)
+	m.append(t, s, v, from, to)
 	return t
 }
 
@@ -270,28 +271,23 @@ func (m *metrics) here() {
 }
 
 // addTo is add for a slot with a trackOf of its own, behind here.
-func (m *metrics) addTo(of *trackOf, s metricSlot, v float64, from, to int) *metricTrack {
-	if of.owner != m.owner || of.track == nil {
-		if of.track = m.track(s); of.track == nil {
-			return nil
-		}
-		of.owner = m.owner
-	}
-	m.put(of.track, s, v, from, to)
-	return of.track
-}
-
-func (m *metrics) put(t *metricTrack, s metricSlot, v float64, from, to int) {
+func (m *metrics) addTo(of *trackOf, v float64, from, to int) {
 	m.point.Value = v
-	if !t.series.AppendDull(&m.point) {
-		m.append(t, s, v, from, to)
+	if of.track == nil || of.owner != m.owner {
+		of.track, of.owner = m.track(of.slot), m.owner
+		if of.track == nil {
+			return
+		}
+	}
+	if !of.track.series.AppendDull(&m.point) {
+		m.append(of.track, of.slot, v, from, to)
 	}
 }
 
-// append is put for a value that may be sampled or have an event.
+// append appends a point, which may be sampled or have an event.
 func (m *metrics) append(t *metricTrack, s metricSlot, v float64, from, to int) {
 	p := &m.point
-	p.Stamp = nil
+	p.Value, p.Stamp = v, nil
 	if notFinite(v) {
 		p.Stamp = m.time()
 		fresh := t.events == 0 && t.series.Bad == 0 || t.series.Count-t.afterBad >= quietPoints
