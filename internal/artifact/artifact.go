@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"time"
 
@@ -78,9 +79,11 @@ type File struct {
 	ModTime time.Time // zero if unknown
 	Head    []byte    // what Sniff saw
 
-	named      bool   // by the user, one by one
-	place      string // slash path for attribution; an archive is a folder
-	confidence int
+	Named      bool   // by the user, one by one
+	Place      string // slash path for attribution; an archive is a folder
+	Host       string // whose it is by the word of who collected it; "" if nobody said
+	Confidence int    // of Sniff
+	Held       any    // what the caller keeps with the file; the walk carries it along
 }
 
 // PassedOver counts what was seen and not read, by extension or reason. Bytes
@@ -149,14 +152,21 @@ func (e *LimitError) Error() string { return "over limit: " + e.What }
 // The error is ctx's, or names the paths when none of them exists; a missing
 // one among others is a Problem.
 func Walk(ctx context.Context, paths []string, o Options) (*Result, error) {
+	s, err := Look(ctx, paths, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.Result(o), nil
+}
+
+// Look is the first half of Walk: it looks at every file, and Seen.Result puts in
+// order what it saw. Between the two, what was seen elsewhere can be joined.
+func Look(ctx context.Context, paths []string, o Options) (*Seen, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("walk: no path named")
 	}
 	if o.MaxArchiveBytes <= 0 {
 		o.MaxArchiveBytes = 64 << 30
-	}
-	if o.MaxFiles <= 0 {
-		o.MaxFiles = 20_000
 	}
 	if o.Sniff == nil {
 		o.Sniff = func(evidence.Artifact, []byte) (string, int) { return "", 0 }
@@ -168,43 +178,43 @@ func Walk(ctx context.Context, paths []string, o Options) (*Result, error) {
 		w.spool.close()
 		return nil, err
 	}
-	return w.result(f), nil
+	return &Seen{Files: f.files, Passed: listed(f.passed), Alike: listed(f.alike), Problems: f.problems, Missing: f.missing, spool: w.spool}, nil
 }
 
-// result puts in order what was found.
-func (w *walker) result(f *found) *Result {
-	r := &Result{Files: f.files, spool: w.spool}
-	sort.Slice(r.Files, func(i, j int) bool { return r.Files[i].Path < r.Files[j].Path })
-	for i := range r.Files {
-		r.Files[i].Owner = ownerOf(r.Files[i].place)
+// Result groups the files into jobs and puts everything in order. The Seen is
+// used up: the Result closes what it held.
+func (s *Seen) Result(o Options) *Result {
+	if o.MaxFiles <= 0 {
+		o.MaxFiles = 20_000
 	}
-	if !w.o.All {
+	r := &Result{Files: s.Files, spool: s.spool}
+	f := &found{passed: tallies(s.Passed), alike: tallies(s.Alike), problems: s.Problems, missing: s.Missing}
+	sort.SliceStable(r.Files, func(i, j int) bool { return r.Files[i].Path < r.Files[j].Path })
+	for i := range r.Files {
+		r.Files[i].attribute()
+	}
+	if !o.All {
 		dropData(r, f)
 	}
 	group(r)
-	w.cap(r, f)
+	limit(r, f, o.MaxFiles)
 	for what, n := range f.passed {
 		r.PassedOver = append(r.PassedOver, PassedOver{what, n.count, n.bytes})
 	}
 	r.PassedOver = fold(r.PassedOver)
 	r.Problems, r.Missing = f.problems, f.missing
-	sort.SliceStable(r.Problems, func(i, j int) bool {
-		a, b := r.Problems[i], r.Problems[j]
-		if a.Path != b.Path {
-			return a.Path < b.Path
-		}
-		return a.Err.Error() < b.Err.Error()
-	})
-	if n := len(r.Problems) - maxProblems; n > 0 {
-		r.Problems = append(r.Problems[:maxProblems:maxProblems],
-			Problem{Path: "", Err: fmt.Errorf("%d more files or folders that could not be looked at", n)})
+	slices.SortStableFunc(r.Problems, byPath)
+	slices.SortStableFunc(r.Missing, byPath)
+	if n := len(r.Problems) - maxProblems; n > 0 || s.More > 0 {
+		r.Problems = append(r.Problems[:min(maxProblems, len(r.Problems)):maxProblems],
+			Problem{Path: "", Err: fmt.Errorf("%d more files or folders that could not be looked at", max(n, 0)+s.More)})
 	}
 	return r
 }
 
-// cap drops files beyond MaxFiles, the least sure of the oldest jobs first, and
-// all but the first of those that could not be read.
-func (w *walker) cap(r *Result, f *found) {
+// limit drops files beyond the first most, the least sure of the oldest jobs first,
+// and all but the first of those that could not be read.
+func limit(r *Result, f *found, most int) {
 	var read, settled []int
 	for i := range r.Files {
 		if r.Files[i].Fate == "" {
@@ -214,16 +224,16 @@ func (w *walker) cap(r *Result, f *found) {
 		}
 	}
 	drop := make(map[int]bool)
-	if n := len(read) - w.o.MaxFiles; n > 0 {
+	if n := len(read) - most; n > 0 {
 		sort.SliceStable(read, func(i, j int) bool {
-			return r.Files[read[i]].confidence >= sure && r.Files[read[j]].confidence < sure
+			return r.Files[read[i]].Confidence >= sure && r.Files[read[j]].Confidence < sure
 		})
-		what := fmt.Sprintf("beyond the first %d files", w.o.MaxFiles)
-		for _, i := range read[w.o.MaxFiles:] {
+		what := fmt.Sprintf("beyond the first %d files", most)
+		for _, i := range read[most:] {
 			drop[i] = true
 			f.pass(what, r.Files[i].Size)
 		}
-		f.problem("", &LimitError{fmt.Sprintf("more than %d files to read; %d were left out", w.o.MaxFiles, n)})
+		f.problem("", &LimitError{fmt.Sprintf("more than %d files to read; %d were left out", most, n)})
 	}
 	for _, i := range settled[min(maxProblems, len(settled)):] {
 		drop[i] = true

@@ -69,7 +69,7 @@ func (g *grouping) read() {
 	runs := make(map[string]map[string]bool) // folder -> its run folders
 	for i := range g.files {
 		f := &g.files[i]
-		dir := path.Dir(f.place)
+		dir := path.Dir(f.Place)
 		if id := f.Owner.Job; id != "" {
 			g.job("id "+id, id, f.Owner.Basis)
 			if !slices.Contains(g.stated[dir], id) {
@@ -125,7 +125,7 @@ func (g *grouping) assign(i int) []string {
 	if id := f.Owner.Job; id != "" {
 		return []string{"id " + id}
 	}
-	dir := path.Dir(f.place)
+	dir := path.Dir(f.Place)
 	for ; ; dir = path.Dir(dir) {
 		if ids := g.stated[dir]; len(ids) == 1 {
 			return g.own(f, ids[0], "beside the files of job "+ids[0])
@@ -171,7 +171,7 @@ func (g *grouping) job(key, id, basis string) string {
 // allUnder reports whether every file lies below dir.
 func (g *grouping) allUnder(dir string) bool {
 	for i := range g.files {
-		if !strings.HasPrefix(g.files[i].place, dir+"/") {
+		if !strings.HasPrefix(g.files[i].Place, dir+"/") {
 			return false
 		}
 	}

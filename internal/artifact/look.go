@@ -144,7 +144,7 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 		l.pass(reason(it.place, text), it.stored)
 		return
 	}
-	file := File{Artifact: it.artifact(c.size), Open: c.open, At: c.at, ModTime: it.mod, named: it.named, place: it.place, confidence: confidence}
+	file := File{Artifact: it.artifact(c.size), Open: c.open, At: c.at, ModTime: it.mod, Named: it.named, Place: it.place, Confidence: confidence}
 	file.Kind, file.Fate, file.Note = kind, fate, note
 	if !l.o.All && l.dataSet(&file) {
 		return
@@ -244,7 +244,7 @@ func (l *looker) silent(it item, stored, size int64, note string) {
 // settled adds a file whose fate is decided. Opening it gives err, or nothing
 // at all where that is nil.
 func (l *looker) settled(it item, size int64, fate, note string, err error) {
-	file := File{Artifact: it.artifact(size), ModTime: it.mod, place: it.place}
+	file := File{Artifact: it.artifact(size), ModTime: it.mod, Place: it.place}
 	file.Fate, file.Note = fate, note
 	file.Open = func() (io.ReadCloser, error) {
 		if err != nil {

@@ -102,18 +102,18 @@ var logName = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:logs?|stdout|stderr|output|
 
 // doubtful reports whether a file of this owner may be a sample of a data set.
 func doubtful(file *File, o evidence.Owner) bool {
-	return file.Fate == "" && !file.named && file.confidence < sure && o.Rank == evidence.None &&
-		o.LocalRank == evidence.None && o.Host == "" && !logName.MatchString(path.Base(file.place))
+	return file.Fate == "" && !file.Named && file.Confidence < sure && o.Rank == evidence.None &&
+		o.LocalRank == evidence.None && o.Host == "" && !logName.MatchString(path.Base(file.Place))
 }
 
 // dataSet reports whether dropData is certain to drop the file, because this
 // looker alone has seen enough like it, and counts it then: a folder of a
 // hundred thousand samples is not held in memory first.
 func (f *found) dataSet(file *File) bool {
-	if file.Fate != "" || file.named || file.confidence >= sure || !doubtful(file, ownerOf(file.place)) {
+	if file.Fate != "" || file.Named || file.Confidence >= sure || !doubtful(file, ownerOf(file.Place)) {
 		return false
 	}
-	ext := extension(file.place)
+	ext := extension(file.Place)
 	if f.doubts == nil {
 		f.doubts = make(map[string]int)
 	}
@@ -140,13 +140,13 @@ func dropData(r *Result, f *found) {
 	for i := range r.Files {
 		if file := &r.Files[i]; doubtful(file, file.Owner) {
 			doubts[i] = true
-			count[extension(file.place)]++
+			count[extension(file.Place)]++
 		}
 	}
 	gone := make(map[int]bool)
 	for i := range r.Files {
 		file := &r.Files[i]
-		ext := extension(file.place)
+		ext := extension(file.Place)
 		if count[ext] < manyAlike || !doubts[i] {
 			continue
 		}

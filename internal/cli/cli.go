@@ -41,6 +41,7 @@ var (
 	// errCutShort is for input that shows no failure as far as it could be read.
 	errCutShort = errors.New("no failure found, but not all of what was named could be read")
 	errWrite    = errors.New("write report")
+	errDamaged  = errors.New("part of an evidence file could not be read; the rest was written")
 )
 
 // exitCode is the only place that maps an outcome to a process status.
@@ -72,6 +73,7 @@ type app struct {
 // this one.
 var commands = []func(*app) *cobra.Command{
 	diagnoseCommand,
+	scanCommand,
 	explainCommand,
 	newCommand,
 	debugCommand,

@@ -74,6 +74,12 @@ func (s *Study) quotes(ctx context.Context, inc *incident.Incident) error {
 		if len(spans)+len(places) == 0 || f.Open == nil {
 			continue
 		}
+		if h, ok := f.Held.(*held); ok {
+			if a, err := h.record(); err == nil {
+				inc.Context = append(inc.Context, quoted(a, spans, places)...)
+			}
+			continue
+		}
 		inc.Context = append(inc.Context, fill(f, spans, places)...)
 	}
 	sort.SliceStable(inc.Context, func(i, j int) bool { return order(around, inc.Context[i]) < order(around, inc.Context[j]) })
@@ -221,7 +227,7 @@ func fillAt(path string, at io.ReaderAt, spans []*evidence.Span, places []place)
 		}
 		after := read(p.offset, contextLen)
 		lines := bytes.Split(after, []byte("\n"))
-		q := incident.Quote{Artifact: path, Line: p.line - int64(len(head)), Mark: p.line, Lines: head}
+		q := incident.Quote{Artifact: path, Line: p.line - int64(len(head)), Mark: p.line, Lines: append([]string{}, head...)}
 		for _, l := range lines[:min(len(lines), contextSide+1)] {
 			q.Lines = append(q.Lines, quoteOf(l))
 		}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/artifact"
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/evidencefile"
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/timeline"
 )
@@ -28,6 +28,8 @@ type Reading struct {
 	Walk    *artifact.Result
 	Problem []Problem      // in report order
 	Older   []artifact.Job // launches of the same folder that were not read
+
+	closers []io.Closer // of evidence files
 }
 
 // A Problem is a part of an artifact that was not read, or not understood.
@@ -37,21 +39,22 @@ type Problem struct {
 }
 
 // Close releases what the walk holds.
-func (r *Reading) Close() error { return r.Walk.Close() }
+func (r *Reading) Close() error { return errors.Join(closeAll(r.closers), r.Walk.Close()) }
 
-// Read walks the paths and reads the newest job's artifacts, several at once.
-// The order of the result depends only on the input. On cancellation it returns
-// ctx.Err().
-func Read(ctx context.Context, o Options) (*Reading, error) {
-	byName := map[string]reader.Reader{}
-	var tables []reader.Tabular
-	for _, r := range o.Readers {
-		byName[r.Name()] = r
-		if t, ok := r.(reader.Tabular); ok {
-			tables = append(tables, t)
-		}
+func closeAll(list []io.Closer) error {
+	var err error
+	for _, c := range list {
+		err = errors.Join(err, c.Close())
 	}
-	walk, err := artifact.Walk(ctx, o.Paths, artifact.Options{Stdin: o.Stdin, All: o.All, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
+	return err
+}
+
+// look returns the options of the walk.
+func (o *Options) look() artifact.Options {
+	return artifact.Options{Stdin: o.Stdin, All: o.All, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
+		if evidencefile.Is(head) {
+			return evidenceKind, int(reader.Sure)
+		}
 		best, name := reader.No, ""
 		for _, r := range o.Readers {
 			if c := r.Sniff(a, head); c > best {
@@ -59,11 +62,27 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 			}
 		}
 		return name, int(best)
-	}})
+	}}
+}
+
+// Read walks the paths and reads the newest job's artifacts, several at once.
+// The order of the result depends only on the input. On cancellation it returns
+// ctx.Err().
+func Read(ctx context.Context, o Options) (*Reading, error) {
+	byName, tables := o.readers()
+	seen, err := artifact.Look(ctx, o.Paths, o.look())
 	if err != nil {
 		return nil, err
 	}
-	out := &Reading{Walk: walk}
+	scans, closers, err := unpack(ctx, seen)
+	if err != nil {
+		closeAll(closers)
+		seen.Close()
+		return nil, err
+	}
+	join(seen, scans)
+	walk := seen.Result(o.look())
+	out := &Reading{Walk: walk, closers: closers}
 	chosen := make([]bool, len(walk.Files))
 	for n, j := range walk.Jobs {
 		if n > 0 {
@@ -120,7 +139,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 	close(work)
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
-		walk.Close()
+		out.Close()
 		return nil, err
 	}
 	for i := range results {
@@ -143,72 +162,40 @@ type result struct {
 	problems  []Problem
 }
 
-// readOne reads one of n artifacts.
+// readOne reads one of n artifacts, from itself or from its evidence.
 func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, n int) result {
-	res := result{source: timeline.Source{Artifact: f.Artifact}}
-	a := &res.source.Artifact
-	if a.Fate != "" {
-		return res
-	}
-	if r == nil || f.Open == nil {
-		a.Fate = "not recognised"
-		return res
-	}
-	sink := reader.NewShare(n)
-	res.collected = sink
-	var sum *digest
-	lines := *a
-	lines.Owner.Host = "" // the timeline fills it in where no line says otherwise
-	in := reader.Input{Artifact: lines, Size: a.Size, Open: func() (io.ReadCloser, error) {
-		rc, err := f.Open()
-		if err != nil {
-			return nil, err
+	var a *evidencefile.Artifact
+	if h, ok := f.Held.(*held); ok {
+		var err error
+		if a, err = h.record(); err != nil {
+			a = &evidencefile.Artifact{Artifact: f.Artifact}
+			a.Fate, a.Note = "unreadable", err.Error()
+			a.Failed = &evidencefile.Problem{Span: evidence.Span{Artifact: f.Path, Kind: "text"}, Text: err.Error()}
 		}
-		sum = &digest{in: rc, hash: sha256.New()}
-		return sum, nil
-	}}
-	err := r.Read(ctx, in, sink)
-	if _, own := r.(reader.Tabular); own && err == nil && sum != nil && sum.n <= besideMost {
-		err = beside(ctx, f, r, tables, lines, sink)
+		settle(a, n)
+		a.Quotes, a.Around = nil, nil // read again where they are wanted
+	} else {
+		a = gather(ctx, f, r, tables, n)
 	}
-	if sum != nil {
-		a.Size = sum.n
-		if sum.hash != nil && sum.ended {
-			a.Digest = fmt.Sprintf("sha256:%x", sum.hash.Sum(nil))
-		}
+	res := result{source: timeline.Source{Artifact: a.Artifact, Events: a.Events, Series: a.Series, Facts: a.Facts}}
+	own := &res.source.Artifact
+	own.Owner = f.Owner
+	if a.Read {
+		res.collected = collector(a)
+		mergeOwner(&own.Owner, a.Owners)
 	}
-	if _, own := r.(reader.Tabular); !own {
-		events, facts := embedded(ctx, f, tables, sink.Events)
-		for _, e := range events {
-			sink.Event(e)
-		}
-		for _, x := range facts {
-			sink.Fact(x)
-		}
+	problem := func(p evidencefile.Problem) {
+		res.problems = append(res.problems, Problem{Span: p.Span, Err: errors.New(p.Text)})
 	}
-	sink.Settle(n) // a reader holds back what may go on (a traceback, a wrapped line)
-	res.source.Events, res.source.Series, res.source.Facts = sink.Events, sink.Metrics, sink.Facts
-	mergeOwner(&a.Owner, sink.Owners)
-	a.Fate = "read"
-	for _, d := range sink.Damages {
-		res.problems = append(res.problems, Problem(d))
+	for _, d := range a.Damages {
+		problem(d)
 	}
-	if d := sink.Dropped; d.Events+d.Series+d.Facts > 0 {
-		res.problems = append(res.problems, Problem{Span: evidence.Span{Artifact: a.Path, Kind: "text"},
-			Err: fmt.Errorf("more in it than is kept: %d events, %d series and %d settings were counted only", d.Events, d.Series, d.Facts)})
+	if a.DroppedEvents+a.DroppedSeries+a.DroppedFacts > 0 {
+		problem(evidencefile.Problem{Span: evidence.Span{Artifact: a.Path, Kind: "text"},
+			Text: fmt.Sprintf("more in it than is kept: %d events, %d series and %d settings were counted only", a.DroppedEvents, a.DroppedSeries, a.DroppedFacts)})
 	}
-	if err != nil && ctx.Err() == nil {
-		var limit *artifact.LimitError
-		switch {
-		case errors.As(err, &limit):
-			a.Fate = "over limit"
-		case sum == nil || sum.n == 0:
-			a.Fate = "unreadable"
-		default:
-			a.Fate = "partly read"
-		}
-		a.Note = err.Error()
-		res.problems = append(res.problems, Problem{Span: evidence.Span{Artifact: a.Path, Kind: "text", Offset: a.Size}, Err: err})
+	if a.Failed != nil {
+		problem(*a.Failed)
 	}
 	return res
 }
