@@ -14,6 +14,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/artifact"
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/evidencefile"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/redact"
 )
@@ -132,8 +133,8 @@ func (s *Study) around(inc *incident.Incident) map[string][]place {
 	}
 	event(inc.Order.MemoryEvent)
 	event(inc.Order.NonfiniteEvent)
-	if inc.LastGood != nil {
-		add(inc.LastGood.Span)
+	if g := inc.LastGood; g != nil && g.Span != nil && s.nearFailure(g.Span) {
+		add(g.Span)
 	}
 	for i := range inc.Collateral {
 		if i < 4 {
@@ -141,6 +142,17 @@ func (s *Study) around(inc *incident.Incident) map[string][]place {
 		}
 	}
 	return out
+}
+
+// nearFailure reports whether the lines around the last good value are worth
+// quoting: it stands before a failure in its own artifact, or is its last.
+func (s *Study) nearFailure(sp *evidence.Span) bool {
+	for i := range s.Reading.Sources {
+		if src := &s.Reading.Sources[i]; src.Artifact.Path == sp.Artifact {
+			return evidencefile.NearFailure(sp, src.Events, src.Series)
+		}
+	}
+	return false
 }
 
 // collect calls fn for every span in v.

@@ -126,7 +126,7 @@ func (a *Artifact) Spans() []Spot {
 
 // Places lists the spots of a around which a report can quote lines, each line
 // once: events that can be part of a failure, and points that can be the last good
-// one.
+// one, now or when a is reduced.
 func (a *Artifact) Places() []Spot {
 	var out []Spot
 	seen := map[Spot]bool{}
@@ -138,22 +138,95 @@ func (a *Artifact) Places() []Spot {
 		}
 	}
 	for i := range a.Events {
-		if spec := evidence.SpecOf(a.Events[i].Kind); spec != nil && spec.Role != evidence.RoleContext {
+		if tellsOfFailure(&a.Events[i]) {
 			add(&a.Events[i].Span)
 		}
 	}
-	for _, s := range a.Series {
-		if s.Key.Name != "loss" && s.Key.Name != "grad_norm" || s.Key.Phase == "eval" {
+	lastGood(a.Events, a.Series, true, func(s *evidence.Series, p *evidence.Point) {
+		sp := s.Span(*p)
+		add(&sp)
+	})
+	return out
+}
+
+func tellsOfFailure(e *evidence.Event) bool {
+	spec := evidence.SpecOf(e.Kind)
+	return spec != nil && spec.Role != evidence.RoleContext && spec.Role != evidence.RoleProgress
+}
+
+// NearFailure reports whether sp is the place of a point of series that is the last
+// good one of all or before one of the events of its own artifact: the lines
+// around such a point are kept.
+func NearFailure(sp *evidence.Span, events []evidence.Event, series []*evidence.Series) bool {
+	found := false
+	lastGood(events, series, false, func(s *evidence.Series, p *evidence.Point) {
+		found = found || p.Line == sp.Line && p.Offset == sp.Offset && s.Key.Artifact == sp.Artifact
+	})
+	return found
+}
+
+// lastGood visits the finite training losses and gradient norms that are the last
+// of all, the last before the first non-finite one, or the last kept one before an
+// event; with all also those that are so when the series is reduced.
+func lastGood(events []evidence.Event, series []*evidence.Series, all bool, fn func(*evidence.Series, *evidence.Point)) {
+	var ends []int64
+	for i := range events {
+		if tellsOfFailure(&events[i]) {
+			ends = append(ends, events[i].Span.Offset)
+		}
+	}
+	slices.Sort(ends)
+	for _, s := range series {
+		if s.Key.Name != "loss" && s.Key.Name != "grad_norm" || s.Key.Phase == "eval" || !s.HasFinite {
 			continue
 		}
-		points(s, func(p *evidence.Point) {
-			if p.Value-p.Value == 0 {
-				sp := s.Span(*p)
-				add(&sp)
-			}
-		})
+		p := s.LastFinite()
+		fn(s, &p)
+		if s.HasBefore {
+			fn(s, &s.LastBeforeBad)
+		}
+		if len(ends) == 0 {
+			continue
+		}
+		before(s, ends, fn)
+		if !all {
+			continue
+		}
+		st := s.State()
+		st.Sample = slices.Clone(st.Sample)
+		coarse, err := evidence.Restore(s.Key, st)
+		for most := evidence.MaxPoints / 2; err == nil && most >= 8; most /= 2 {
+			coarse.Reduce(most)
+			before(coarse, ends, fn)
+		}
 	}
-	return out
+}
+
+// before visits the points of s of which one of ends comes before the next, zeros
+// counted and not counted.
+func before(s *evidence.Series, ends []int64, fn func(*evidence.Series, *evidence.Point)) {
+	for _, zeros := range []bool{true, false} {
+		var last *evidence.Point
+		at := 0
+		for p := range s.All() {
+			if p.Value-p.Value != 0 || !zeros && p.Value == 0 {
+				continue
+			}
+			n := at
+			for n < len(ends) && ends[n] <= p.Offset {
+				n++
+			}
+			if last != nil && n > at {
+				fn(s, last)
+			}
+			at = n
+			q := p
+			last = &q
+		}
+		if last != nil && at < len(ends) {
+			fn(s, last)
+		}
+	}
 }
 
 // points visits every point that s holds.
