@@ -86,10 +86,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	defer stop()
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		// A small log needs no collection at all; a folder of many is held near
-		// 80 MiB, to which the program itself adds some 15. What is kept of a thousand
-		// ranks is half of that: a limit nearer to it costs more than their reading.
+		// 64 MiB, to which the program itself adds some 15.
 		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(80 << 20)
+		debug.SetMemoryLimit(64 << 20)
 	}
 	a := &app{in: in, out: out, err: errw}
 	done := make(chan error, 1)

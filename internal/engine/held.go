@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -197,7 +198,7 @@ func group0(g []*held) string {
 }
 
 // distinct keeps of records that say the same the fullest one, and orders what
-// differs by its content.
+// differs by the artifact, however much is kept of it.
 func distinct(group []*held) []*held {
 	share := 0
 	for _, h := range group {
@@ -219,7 +220,10 @@ func distinct(group []*held) []*held {
 		a.Share = share
 		list = append(list, keyed{h, sha256.Sum256(a.Encode())})
 	}
-	slices.SortStableFunc(list, func(a, b keyed) int { return bytes.Compare(a.key[:], b.key[:]) })
+	slices.SortStableFunc(list, func(a, b keyed) int {
+		x, y := a.h.head, b.h.head
+		return cmp.Or(cmp.Compare(x.Size, y.Size), cmp.Compare(x.Digest, y.Digest), x.ModTime.Compare(y.ModTime), bytes.Compare(a.key[:], b.key[:]))
+	})
 	var out []*held
 	for i, x := range list {
 		if i == 0 || x.key != list[i-1].key {

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"strings"
@@ -38,7 +36,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		if err != nil {
 			return nil, err
 		}
-		sum = &digest{in: rc, hash: sha256.New()}
+		sum = newDigest(rc)
 		return sum, nil
 	}}
 	err := r.Read(ctx, in, sink)
@@ -47,10 +45,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		err = beside(ctx, f, r, tables, lines, sink)
 	}
 	if sum != nil {
-		out.Size = sum.n
-		if sum.hash != nil && sum.ended {
-			out.Digest = fmt.Sprintf("sha256:%x", sum.hash.Sum(nil))
-		}
+		out.Size, out.Digest = sum.n, sum.String()
 	}
 	if !tabular {
 		events, facts := embedded(ctx, f, tables, sink.Events)

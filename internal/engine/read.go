@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"sort"
 	"sync"
@@ -16,9 +18,13 @@ import (
 	"github.com/inquest-dev/inquest/internal/timeline"
 )
 
-// digestLimit bounds the artifacts whose digest is computed: hashing a large log
-// would cost as much as reading it.
-const digestLimit = 16 << 20
+// The SHA-256 of small artifacts is computed, and of larger ones a checksum: SHA-256
+// of a large log would cost more than all else that is done with it. The largest
+// have none.
+const (
+	shaLimit    = 256 << 10
+	digestLimit = 16 << 20
+)
 
 // A Reading is everything that was read of the newest job.
 type Reading struct {
@@ -226,28 +232,43 @@ func mergeOwner(o *evidence.Owner, said []evidence.Owner) {
 	}
 }
 
-// digest hashes what passes through while it is small.
+// digest sums what passes through while it is small.
 type digest struct {
 	in    io.ReadCloser
-	hash  hash.Hash
+	sha   hash.Hash
+	crc   uint32
 	n     int64
 	ended bool
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func newDigest(in io.ReadCloser) *digest { return &digest{in: in, sha: sha256.New()} }
+
 func (d *digest) Read(p []byte) (int, error) {
 	n, err := d.in.Read(p)
 	d.n += int64(n)
-	if d.hash != nil {
-		if d.n > digestLimit {
-			d.hash = nil
-		} else {
-			d.hash.Write(p[:n])
-		}
+	if d.n <= shaLimit {
+		d.sha.Write(p[:n])
+	}
+	if d.n <= digestLimit {
+		d.crc = crc32.Update(d.crc, castagnoli, p[:n])
 	}
 	if err == io.EOF {
 		d.ended = true
 	}
 	return n, err
+}
+
+// String is "" where not all was read, or too much.
+func (d *digest) String() string {
+	switch {
+	case !d.ended || d.n > digestLimit:
+		return ""
+	case d.n <= shaLimit:
+		return fmt.Sprintf("sha256:%x", d.sha.Sum(nil))
+	}
+	return fmt.Sprintf("crc32c:%08x", d.crc)
 }
 
 func (d *digest) Close() error { return d.in.Close() }
