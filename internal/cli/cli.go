@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
@@ -86,9 +87,10 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	defer stop()
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		// A small log needs no collection at all; a folder of many is held near
-		// 64 MiB, to which the program itself adds some 15.
+		// the limit, to which the program itself adds some 15 MiB.
 		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(64 << 20)
+		debug.SetMemoryLimit(memory)
+		runtime.SetFinalizer(&collection{}, (*collection).ended)
 	}
 	a := &app{in: in, out: out, err: errw}
 	done := make(chan error, 1)
@@ -108,6 +110,22 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	a.complain(err)
 	return exitCode(err)
+}
+
+// memory is what a run should do with.
+const memory = 64 << 20
+
+// A collection is garbage, so that its finalizer runs once in each collection.
+type collection struct{ _ [16]byte }
+
+// ended raises the limit where what is in use comes near it: collecting without
+// end would not make it less. It watches the next collection then.
+func (c *collection) ended() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 {
+		debug.SetMemoryLimit(max(memory, 2*int64(live[0].Value.Uint64())))
+	}
+	runtime.SetFinalizer(c, (*collection).ended)
 }
 
 // grace is how long an interrupted run may take to notice it.
