@@ -12,7 +12,7 @@ import (
 
 const (
 	spoolBlock  = 256 << 10 // bytes before compression
-	spoolMemory = 32 << 20  // compressed bytes kept in memory; the rest goes to a file
+	spoolMemory = 16 << 20  // compressed bytes kept in memory; the rest goes to a file
 	spoolDisk   = 8 << 30   // compressed bytes in the file
 )
 
@@ -55,31 +55,59 @@ type spoolPart struct {
 	n   int
 }
 
+// ahead is how many blocks of one stream are compressed while it is read on:
+// reading mostly means decompressing, which cannot be divided.
+const ahead = 3
+
 // take reads r to its end. An error of r or of the spool is kept as the end of
 // the stream, after what came before it, and also returned.
 func (s *spool) take(r io.Reader) (*spooled, error) {
-	buf := s.bufs.Get().(*[]byte)
-	defer s.bufs.Put(buf)
+	type packed struct {
+		part spoolPart
+		n    int
+		err  error
+	}
 	m := &spooled{s: s}
-	for {
-		n, err := readInto(r, *buf)
-		if n > 0 {
-			p, perr := s.put((*buf)[:n])
-			if perr != nil {
-				m.err = perr
-				return m, perr
+	var last error // of r
+	var waiting []chan packed
+	settle := func(most int) bool {
+		for len(waiting) > most {
+			p := <-waiting[0]
+			if waiting = waiting[1:]; m.err != nil {
+				continue // behind a gap nothing counts
 			}
-			m.blocks = append(m.blocks, p)
-			m.size += int64(n)
+			if m.err = p.err; m.err == nil {
+				m.blocks = append(m.blocks, p.part)
+				m.size += int64(p.n)
+			}
 		}
-		if err == io.EOF {
-			return m, nil
+		return m.err == nil
+	}
+	for settle(ahead-1) && last == nil {
+		buf := s.bufs.Get().(*[]byte)
+		n, err := readInto(r, *buf)
+		last = err
+		if n == 0 {
+			s.bufs.Put(buf)
+			continue
 		}
-		if err != nil {
-			m.err = err
-			return m, err
+		done := make(chan packed, 1)
+		waiting = append(waiting, done)
+		pack := func() {
+			p, err := s.put((*buf)[:n])
+			s.bufs.Put(buf)
+			done <- packed{p, n, err}
+		}
+		if last != nil { // nothing to do meanwhile
+			pack()
+		} else {
+			go pack()
 		}
 	}
+	if settle(0) && last != io.EOF {
+		m.err = last
+	}
+	return m, m.err
 }
 
 func (s *spool) put(b []byte) (spoolPart, error) {

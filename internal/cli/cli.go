@@ -123,7 +123,7 @@ type collection struct{ _ [16]byte }
 func (c *collection) ended() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() == metrics.KindUint64 {
-		debug.SetMemoryLimit(max(memory, 2*int64(live[0].Value.Uint64())))
+		debug.SetMemoryLimit(max(memory, int64(live[0].Value.Uint64())*3/2))
 	}
 	runtime.SetFinalizer(c, (*collection).ended)
 }

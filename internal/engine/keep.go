@@ -36,7 +36,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		if err != nil {
 			return nil, err
 		}
-		sum = newDigest(rc)
+		sum = newDigest(rc, f.Size)
 		return sum, nil
 	}}
 	err := r.Read(ctx, in, sink)

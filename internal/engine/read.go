@@ -243,12 +243,19 @@ type digest struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func newDigest(in io.ReadCloser) *digest { return &digest{in: in, sha: sha256.New()} }
+// newDigest sums what is read of in; size is what is expected, -1 if unknown.
+func newDigest(in io.ReadCloser, size int64) *digest {
+	d := &digest{in: in}
+	if size <= shaLimit {
+		d.sha = sha256.New()
+	}
+	return d
+}
 
 func (d *digest) Read(p []byte) (int, error) {
 	n, err := d.in.Read(p)
 	d.n += int64(n)
-	if d.n <= shaLimit {
+	if d.sha != nil && d.n <= shaLimit {
 		d.sha.Write(p[:n])
 	}
 	if d.n <= digestLimit {
@@ -265,7 +272,7 @@ func (d *digest) String() string {
 	switch {
 	case !d.ended || d.n > digestLimit:
 		return ""
-	case d.n <= shaLimit:
+	case d.sha != nil && d.n <= shaLimit:
 		return fmt.Sprintf("sha256:%x", d.sha.Sum(nil))
 	}
 	return fmt.Sprintf("crc32c:%08x", d.crc)
