@@ -224,7 +224,9 @@ func record(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	quote(a, f)
+	known := *f // with the size, by which a stream is read again or not
+	known.Size = a.Size
+	quote(a, &known)
 	a.Place = redact.Text(a.Place)
 	a.Owner = evidence.Owner{}
 	if path := redact.Text(a.Path); path != a.Path {

@@ -11,14 +11,22 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
+// Of the lines at the start of an artifact survey looks at the first surveyAll, and
+// at one in surveyEvery after them.
+const (
+	surveyAll   = 200
+	surveyEvery = 8
+)
+
 // survey looks at the start of an artifact to decide what its prefixes
 // mean: a number or word and a colon is a task or host only where
-// nearly every line has one, because it is also how messages begin.
+// nearly every line has one, because it is also how messages begin. Behind the first
+// lines a part of them stands for all, but for the names of hosts.
 func (s *session) survey(head []byte) framing {
 	var f framing
 	slurm := bytes.Contains(head, []byte("SLURM")) || strings.Contains(s.art.Path, "slurm")
 	elastic := bytes.Contains(head, []byte("torchrun")) || bytes.Contains(head, []byte("torch.distributed.run")) || bytes.Contains(head, []byte("[default"))
-	lines, tasks, brackets, teed, hooked := 0, 0, 0, 0, 0
+	all, lines, tasks, brackets, teed, hooked := 0, 0, 0, 0, 0, 0
 	taskValues, bracketValues := map[int]bool{}, map[int]bool{}
 	hosts := map[string]int{}
 	writers := map[int]int{}
@@ -30,8 +38,22 @@ func (s *session) survey(head []byte) framing {
 		if cr := bytes.LastIndexByte(bytes.TrimRight(raw, "\r"), '\r'); cr >= 0 {
 			raw = raw[cr+1:]
 		}
+		part := i >= surveyAll && i%surveyEvery != 0
+		if part && bytes.Index(raw[:min(len(raw), 128)], []byte(": ")) < 2 {
+			if len(bytes.TrimSpace(raw)) > 0 {
+				all++
+			}
+			continue
+		}
 		text := clean(unframe(raw).body)
 		if text == "" {
+			continue
+		}
+		all++
+		if i := strings.Index(text[:min(len(text), 65)], ": "); i > 1 && hostName(text[:i]) && !strings.HasSuffix(text[:i], "Error") {
+			hosts[text[:i]]++
+		}
+		if part {
 			continue
 		}
 		lines++
@@ -57,9 +79,6 @@ func (s *session) survey(head []byte) framing {
 				}
 			}
 		}
-		if i := strings.Index(text[:min(len(text), 65)], ": "); i > 1 && hostName(text[:i]) && !strings.HasSuffix(text[:i], "Error") {
-			hosts[text[:i]]++
-		}
 		// Who the lines themselves say they are from.
 		h = head0()
 		at := probe.peelLoggers(text, &h)
@@ -79,7 +98,7 @@ func (s *session) survey(head []byte) framing {
 		total += n
 		numbered = numbered && strings.ContainsAny(h, "0123456789")
 	}
-	if total*10 >= lines*8 && len(hosts) >= 2 && len(hosts) <= 4096 && (numbered || total >= 2*len(hosts)) {
+	if total*10 >= all*8 && len(hosts) >= 2 && len(hosts) <= 4096 && (numbered || total >= 2*len(hosts)) {
 		f.hosts = map[string]bool{}
 		for h := range hosts {
 			f.hosts[h] = true
