@@ -314,7 +314,7 @@ var fieldTexts = map[string]description{
 	"Artifact.path":       of("As the report names it; members of archives are `outer!inner`."),
 	"Artifact.kind":       of("What it was read as; empty where not recognised."),
 	"Artifact.size":       of("Bytes after decompression; -1 where not known."),
-	"Artifact.digest":     of("`sha256:` and the digest of the bytes read; empty where not computed."),
+	"Artifact.digest":     of("`sha256:` and the digest of the bytes read, or of more than 256 KiB `crc32c:` and their checksum; empty where not computed."),
 	"Artifact.owner":      of("To whom it belongs."),
 	"Artifact.fate":       of("Whether it was read.", "read", "partly read", "unreadable", "not recognised", "over limit"),
 	"Artifact.note":       of("Why, where the fate is not `read`."),
