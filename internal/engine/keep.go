@@ -27,7 +27,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		return out
 	}
 	out.Read = true
-	sink := reader.NewCollector()
+	sink := reader.NewShare(n)
 	var sum *digest
 	lines := f.Artifact
 	lines.Owner.Host = "" // the timeline fills it in where no line says otherwise
