@@ -61,13 +61,15 @@ func (h *held) file() artifact.File {
 }
 
 // unpack takes the evidence files out of seen and puts in what they hold. It
-// returns the scans that they tell of, and what to close when everything was
-// read.
-func unpack(ctx context.Context, seen *artifact.Seen) ([]*evidencefile.Scan, []io.Closer, error) {
+// returns the scans that they tell of.
+func unpack(ctx context.Context, seen *artifact.Seen) ([]*evidencefile.Scan, error) {
+	cache, err := evidencefile.NewCache()
+	if err != nil {
+		return nil, err
+	}
 	var files []artifact.File
 	var scans []*evidencefile.Scan
 	var all []*held
-	var closers []io.Closer
 	known := map[string]bool{}
 	for _, f := range seen.Files {
 		if f.Kind != evidenceKind || f.Fate != "" {
@@ -75,17 +77,14 @@ func unpack(ctx context.Context, seen *artifact.Seen) ([]*evidencefile.Scan, []i
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, closers, err
+			return nil, err
 		}
-		some, closer, err := open(&f, func(s *evidencefile.Scan) {
+		some, err := open(&f, cache, func(s *evidencefile.Scan) {
 			if key := s.Key(); !known[key] {
 				known[key] = true
 				scans = append(scans, s)
 			}
 		})
-		if closer != nil {
-			closers = append(closers, closer)
-		}
 		all = append(all, some...)
 		if err != nil {
 			seen.Problems = append(seen.Problems, artifact.Problem{Path: f.Path, Err: err})
@@ -103,40 +102,32 @@ func unpack(ctx context.Context, seen *artifact.Seen) ([]*evidencefile.Scan, []i
 		seen.Files = append(seen.Files, h.file())
 	}
 	seen.Problems = append(seen.Problems, problems...)
-	return scans, closers, nil
+	return scans, nil
 }
 
 // open reads the heads of what one evidence file holds.
-func open(f *artifact.File, scan func(*evidencefile.Scan)) (out []*held, closer io.Closer, err error) {
-	var at io.ReaderAt
-	if f.At != nil {
-		if at, closer, err = f.At(); err != nil {
-			return nil, nil, err
-		}
-	}
+func open(f *artifact.File, cache *evidencefile.Cache, scan func(*evidencefile.Scan)) (out []*held, err error) {
 	rc, err := f.Open()
 	if err != nil {
-		return nil, closer, err
+		return nil, err
 	}
 	defer rc.Close()
-	in := io.Reader(rc)
+	in, at := io.Reader(rc), f.At
 	if at == nil {
 		var buf bytes.Buffer
 		n, rerr := io.Copy(&buf, io.LimitReader(rc, unsought+1))
 		if n > unsought {
 			rerr = &artifact.LimitError{What: "an evidence file that is compressed once more and larger than " + evidence.Bytes(unsought)}
 		}
-		at, in = bytes.NewReader(buf.Bytes()), bytes.NewReader(buf.Bytes())
+		in = bytes.NewReader(buf.Bytes())
+		at = func() (io.ReaderAt, io.Closer, error) { return bytes.NewReader(buf.Bytes()), io.NopCloser(nil), nil }
 		defer func() {
 			if rerr != nil {
 				err = rerr
 			}
 		}()
 	}
-	blocks, err := evidencefile.NewBlocks(at)
-	if err != nil {
-		return nil, closer, err
-	}
+	blocks := cache.Blocks(at)
 	bad := error(nil)
 	err = evidencefile.Read(in, scan, func(at evidencefile.Place, encoded []byte) {
 		head, err := evidencefile.Head(encoded)
@@ -149,7 +140,7 @@ func open(f *artifact.File, scan func(*evidencefile.Scan)) (out []*held, closer 
 	if err == nil {
 		err = bad
 	}
-	return out, closer, err
+	return out, err
 }
 
 // settled keeps one of each artifact. The same artifact may be in several evidence

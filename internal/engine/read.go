@@ -34,8 +34,6 @@ type Reading struct {
 	Walk    *artifact.Result
 	Problem []Problem      // in report order
 	Older   []artifact.Job // launches of the same folder that were not read
-
-	closers []io.Closer // of evidence files
 }
 
 // A Problem is a part of an artifact that was not read, or not understood.
@@ -45,15 +43,7 @@ type Problem struct {
 }
 
 // Close releases what the walk holds.
-func (r *Reading) Close() error { return errors.Join(closeAll(r.closers), r.Walk.Close()) }
-
-func closeAll(list []io.Closer) error {
-	var err error
-	for _, c := range list {
-		err = errors.Join(err, c.Close())
-	}
-	return err
-}
+func (r *Reading) Close() error { return r.Walk.Close() }
 
 // look returns the options of the walk.
 func (o *Options) look() artifact.Options {
@@ -80,15 +70,14 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	scans, closers, err := unpack(ctx, seen)
+	scans, err := unpack(ctx, seen)
 	if err != nil {
-		closeAll(closers)
 		seen.Close()
 		return nil, err
 	}
 	join(seen, scans)
 	walk := seen.Result(o.look())
-	out := &Reading{Walk: walk, closers: closers}
+	out := &Reading{Walk: walk}
 	chosen := make([]bool, len(walk.Files))
 	for n, j := range walk.Jobs {
 		if n > 0 {

@@ -47,8 +47,7 @@ func Scan(ctx context.Context, o Options, name, host string, w io.Writer) (*Scan
 			f.Path, f.Place = below(name, f.Path), below(name, f.Place)
 		}
 	}
-	scans, closers, err := unpack(ctx, seen)
-	defer closeAll(closers)
+	scans, err := unpack(ctx, seen)
 	if err != nil {
 		return nil, err
 	}

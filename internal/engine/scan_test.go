@@ -19,6 +19,13 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
+// elsewhere goes to an empty folder. What lies in the repository is read before.
+func elsewhere(t *testing.T) {
+	t.Helper()
+	options(t)
+	t.Chdir(t.TempDir())
+}
+
 // asJSON is what an incident is compared by.
 func asJSON(t testing.TB, inc *incident.Incident) []byte {
 	t.Helper()
@@ -183,7 +190,7 @@ func TestScanProperty(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
-			t.Chdir(t.TempDir())
+			elsewhere(t)
 			paths := jobFiles(t, r)
 			if r.IntN(2) == 0 { // whole folders
 				folders := map[string]bool{}
@@ -206,7 +213,7 @@ func TestScanProperty(t *testing.T) {
 // what is merged.
 func TestScanTwice(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	t.Chdir(t.TempDir())
+	elsewhere(t)
 	paths := jobFiles(t, r)
 	read := func(name string) []byte {
 		b, err := os.ReadFile(name)
@@ -233,7 +240,7 @@ func TestScanTwice(t *testing.T) {
 
 // TestScanSecrets: what is meant to be carried about holds no secret.
 func TestScanSecrets(t *testing.T) {
-	t.Chdir(t.TempDir())
+	elsewhere(t)
 	secret := "hf_" + strings.Repeat("aB3", 12)
 	text := "$ python train.py --hf_token " + secret + "\nTraceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    login(token='" + secret + "')\nValueError: bad token " + secret + "\nstep 1 | loss 2.0 " + secret + "\n"
 	if err := os.WriteFile("train.log", []byte(text), 0o644); err != nil {
@@ -261,7 +268,7 @@ func TestScanHosts(t *testing.T) {
 	var plain, named []string
 	out := t.TempDir()
 	for i, text := range logs {
-		t.Chdir(t.TempDir())
+		elsewhere(t)
 		if err := os.WriteFile("rank.log", []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +279,7 @@ func TestScanHosts(t *testing.T) {
 	inc := diagnose(t, named...)
 	if len(inc.Artifacts) != 2 || inc.Artifacts[0].Path != "h1/rank.log" || inc.Artifacts[0].Owner.Host != "h1" || inc.FirstFault == nil || inc.FirstFault.Span.Artifact != "h1/rank.log" ||
 		inc.FirstFault.Host == nil || *inc.FirstFault.Host != "h1" || inc.FirstFault.Span.Quote == "" {
-		t.Errorf("named: %+v", inc.Artifacts)
+		t.Errorf("named: %+v %+v", inc.Artifacts, inc.FirstFault)
 	}
 	want := asJSON(t, diagnose(t, plain...))
 	slices.Reverse(plain)
@@ -288,7 +295,7 @@ func TestScanHosts(t *testing.T) {
 // TestScanCut: of an evidence file that is cut or damaged what stands before is
 // read, and the rest is said to be missing.
 func TestScanCut(t *testing.T) {
-	t.Chdir(t.TempDir())
+	elsewhere(t)
 	r := rand.New(rand.NewPCG(9, 9))
 	whole, err := os.ReadFile(scan(t, ".", jobFiles(t, r)...))
 	if err != nil {
@@ -308,5 +315,66 @@ func TestScanCut(t *testing.T) {
 		if !slices.ContainsFunc(inc.Artifacts, func(a incident.Artifact) bool { return a.Path == "cut.inq" && a.Fate != "read" }) {
 			t.Fatalf("%d bytes of %d: the damage is not told of: %+v", len(cut), len(whole), inc.Limits)
 		}
+	}
+}
+
+// TestScanSize: what is kept of a log does not grow with it.
+func TestScanSize(t *testing.T) {
+	elsewhere(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	var b bytes.Buffer
+	size := func(lines int) int64 {
+		for i := range lines {
+			switch r.IntN(4) {
+			case 0:
+				fmt.Fprintf(&b, "node-07:4001:5001 [%d] NCCL INFO Channel %02d/0 : %d[%d] -> %d[%d] via P2P/IPC/%x\n", i%8, i%24, i%8, i%8, i%7, i%7, r.Uint64())
+			case 1:
+				fmt.Fprintf(&b, "2026-03-04 %02d:%02d:%02d,%03d - INFO - trainer - tokens/s=%.1f data_time=%.4fs\n", i/3600%24, i/60%60, i%60, r.IntN(1000), r.Float64()*1e5, r.Float64())
+			default:
+				fmt.Fprintf(&b, "{'loss': %.4f, 'grad_norm': %.12f, 'learning_rate': %.12g, 'epoch': %.2f}\n", 2+r.Float64(), r.Float64(), r.Float64()/5e4, float64(i)/5000)
+			}
+		}
+		b.WriteString("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n")
+		if err := os.WriteFile("train.log", b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		st, err := os.Stat(scan(t, ".", "train.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Size()
+	}
+	if n := size(150_000); b.Len() < 12<<20 || n > 256<<10 {
+		t.Errorf("evidence of %d bytes for %d of log", n, b.Len())
+	}
+}
+
+// TestScanManyFiles: a job has as many evidence files as hosts, and more of them
+// than a process may have open.
+func TestScanManyFiles(t *testing.T) {
+	elsewhere(t)
+	var files []string
+	for i := range 1100 {
+		name := fmt.Sprintf("rank_%04d.log", i)
+		text := fmt.Sprintf("step %d | loss 2.5\n", i)
+		if i == 700 {
+			text += "RuntimeError: CUDA error: misaligned address\n"
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, name)
+	}
+	want := asJSON(t, diagnose(t, files...))
+	dir := t.TempDir()
+	var parts []string
+	for _, f := range files {
+		parts = append(parts, scan(t, dir, f))
+	}
+	if got := asJSON(t, diagnose(t, parts...)); !bytes.Equal(got, want) {
+		t.Error(firstDiff(want, got))
+	}
+	if got := asJSON(t, diagnose(t, scan(t, dir, parts...))); !bytes.Equal(got, want) {
+		t.Error(firstDiff(want, got))
 	}
 }

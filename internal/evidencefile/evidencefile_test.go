@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"strings"
@@ -164,10 +165,11 @@ func TestVersion(t *testing.T) {
 // TestBlocks: single records are found where Read says they are.
 func TestBlocks(t *testing.T) {
 	b := sampleFile(t, 40)
-	blocks, err := NewBlocks(bytes.NewReader(b))
+	cache, err := NewCache()
 	if err != nil {
 		t.Fatal(err)
 	}
+	blocks := cache.Blocks(func() (io.ReaderAt, io.Closer, error) { return bytes.NewReader(b), io.NopCloser(nil), nil })
 	if err := Read(bytes.NewReader(b), func(*Scan) {}, func(at Place, rec []byte) {
 		if got, err := blocks.Artifact(at); err != nil || !bytes.Equal(got, rec) {
 			t.Errorf("%+v: %v", at, err)

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -250,37 +251,52 @@ func split(raw []byte, at int64, fn func(i int, rec []byte) error) error {
 	return nil
 }
 
-// Blocks gives access to single artifacts of one file. It may be used by several
+// A Cache holds the blocks that were asked for last, of any file. It may be used by
+// several goroutines at once.
+type Cache struct {
+	mu   sync.Mutex
+	dec  *zstd.Decoder
+	last []cached // the newest first
+}
+
+type cached struct {
+	of     *Blocks
+	offset int64
+	raw    []byte
+}
+
+// cachedBlocks is how many blocks stay: neighbours are asked for one after the
+// other, by a few goroutines.
+const cachedBlocks = 4
+
+// NewCache returns an empty Cache.
+func NewCache() (*Cache, error) {
+	dec, err := newDecoder()
+	return &Cache{dec: dec}, err
+}
+
+// Blocks gives access to single artifacts of one file, which is open only while it
+// is read: a job has as many of them as hosts. It may be used by several
 // goroutines at once.
 type Blocks struct {
-	r   io.ReaderAt
-	dec *zstd.Decoder
-
-	mu   sync.Mutex
-	last int64 // offset of raw, the block that was asked for last
-	raw  []byte
+	cache *Cache
+	open  func() (io.ReaderAt, io.Closer, error)
 }
 
-// NewBlocks returns access to r.
-func NewBlocks(r io.ReaderAt) (*Blocks, error) {
-	dec, err := newDecoder()
-	return &Blocks{r: r, dec: dec, last: -1}, err
-}
+// Blocks returns access to what open opens.
+func (c *Cache) Blocks(open func() (io.ReaderAt, io.Closer, error)) *Blocks { return &Blocks{c, open} }
 
 // Artifact returns the encoded artifact at a place.
 func (b *Blocks) Artifact(p Place) ([]byte, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.last != p.Offset {
-		b.last = -1
-		_, raw, _, err := readBlock(io.NewSectionReader(b.r, p.Offset, maxStored+headerLen), b.dec, p.Offset)
-		if err != nil {
-			return nil, err
-		}
-		b.last, b.raw = p.Offset, raw
+	c := b.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	raw, err := b.block(p.Offset)
+	if err != nil {
+		return nil, err
 	}
 	var out []byte
-	err := split(b.raw, p.Offset, func(i int, rec []byte) error {
+	err = split(raw, p.Offset, func(i int, rec []byte) error {
 		if i == p.Index {
 			out = bytes.Clone(rec)
 		}
@@ -290,6 +306,29 @@ func (b *Blocks) Artifact(p Place) ([]byte, error) {
 		err = &Damage{p.Offset, "the block changed while it was read"}
 	}
 	return out, err
+}
+
+// block returns the block at an offset; the cache is locked.
+func (b *Blocks) block(offset int64) ([]byte, error) {
+	c := b.cache
+	for _, x := range c.last {
+		if x.of == b && x.offset == offset {
+			return x.raw, nil
+		}
+	}
+	r, closer, err := b.open()
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	_, raw, _, err := readBlock(io.NewSectionReader(r, offset, maxStored+headerLen), c.dec, offset)
+	if err != nil {
+		return nil, err
+	}
+	c.last = slices.Insert(c.last, 0, cached{b, offset, raw})
+	clear(c.last[min(cachedBlocks, len(c.last)):])
+	c.last = c.last[:min(cachedBlocks, len(c.last))]
+	return raw, nil
 }
 
 func newDecoder() (*zstd.Decoder, error) {
