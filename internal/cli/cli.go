@@ -112,8 +112,9 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return exitCode(err)
 }
 
-// memory is what a run should do with.
-const memory = 64 << 20
+// memory is what a run should do with. What is kept of a thousand ranks is half of
+// that: a limit nearer to it costs more than their reading.
+const memory = 80 << 20
 
 // A collection is garbage, so that its finalizer runs once in each collection.
 type collection struct{ _ [16]byte }
