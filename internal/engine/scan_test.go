@@ -26,8 +26,8 @@ func elsewhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 }
 
-// asJSON is what an incident is compared by.
-func asJSON(t testing.TB, inc *incident.Incident) []byte {
+// written is what an incident is compared by.
+func written(t testing.TB, inc *incident.Incident) []byte {
 	t.Helper()
 	b, err := json.MarshalIndent(inc, "", " ")
 	if err != nil {
@@ -83,11 +83,11 @@ func spread(t testing.TB, r *rand.Rand, dir string, paths []string) []string {
 // agree fails if the evidence of paths does not say what paths say.
 func agree(t *testing.T, r *rand.Rand, paths []string) {
 	t.Helper()
-	want := asJSON(t, diagnose(t, paths...))
+	want := written(t, diagnose(t, paths...))
 	dir := t.TempDir()
 	for range 2 {
 		of := spread(t, r, dir, paths)
-		if got := asJSON(t, diagnose(t, of...)); !bytes.Equal(got, want) {
+		if got := written(t, diagnose(t, of...)); !bytes.Equal(got, want) {
 			t.Fatalf("diagnosed from %d of evidence and logs, the incident differs:\n%s", len(of), firstDiff(want, got))
 		}
 	}
@@ -281,9 +281,9 @@ func TestScanHosts(t *testing.T) {
 		inc.FirstFault.Host == nil || *inc.FirstFault.Host != "h1" || inc.FirstFault.Span.Quote == "" {
 		t.Errorf("named: %+v %+v", inc.Artifacts, inc.FirstFault)
 	}
-	want := asJSON(t, diagnose(t, plain...))
+	want := written(t, diagnose(t, plain...))
 	slices.Reverse(plain)
-	if got := asJSON(t, diagnose(t, scan(t, out, plain...), plain[0])); !bytes.Equal(got, want) {
+	if got := written(t, diagnose(t, scan(t, out, plain...), plain[0])); !bytes.Equal(got, want) {
 		t.Errorf("two files of one path depend on the order: %s", firstDiff(want, got))
 	}
 	inc = diagnose(t, plain...)
@@ -365,16 +365,16 @@ func TestScanManyFiles(t *testing.T) {
 		}
 		files = append(files, name)
 	}
-	want := asJSON(t, diagnose(t, files...))
+	want := written(t, diagnose(t, files...))
 	dir := t.TempDir()
 	var parts []string
 	for _, f := range files {
 		parts = append(parts, scan(t, dir, f))
 	}
-	if got := asJSON(t, diagnose(t, parts...)); !bytes.Equal(got, want) {
+	if got := written(t, diagnose(t, parts...)); !bytes.Equal(got, want) {
 		t.Error(firstDiff(want, got))
 	}
-	if got := asJSON(t, diagnose(t, scan(t, dir, parts...))); !bytes.Equal(got, want) {
+	if got := written(t, diagnose(t, scan(t, dir, parts...))); !bytes.Equal(got, want) {
 		t.Error(firstDiff(want, got))
 	}
 }
