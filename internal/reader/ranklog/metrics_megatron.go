@@ -107,7 +107,13 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 			m.fields = append(m.fields, megatronField{})
 		}
 		f := &m.fields[k]
-		if f.text.text == nil || !f.text.at(raw, i) {
+		end := -1 // of the field, where it is that of the line before
+		if f.text.at(raw, i) && len(f.text.text) > 0 {
+			if end = barOrColon(raw, i+len(f.text.text)); end < len(raw) && raw[end] == ':' {
+				end = -1
+			}
+		}
+		if end < 0 {
 			n := bytes.IndexByte(raw[i:], '|')
 			if n < 0 {
 				n = len(raw) - i
@@ -117,6 +123,7 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 				i += n + 1
 				continue
 			}
+			end = i + n
 			f.text.set(raw[i : i+colon+1])
 			f.of.track = nil
 			f.use, f.of.slot = m.megatronKey(bytes.TrimLeft(raw[i:i+colon], " "))
@@ -125,7 +132,6 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 			k++
 		}
 		at := i + len(f.text.text)
-		i = at
 		if f.use != useNothing {
 			at = skipSpaces(raw, at)
 		}
@@ -135,7 +141,6 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 		case useMillis:
 			if v, to := parseNumber(raw, at); to > at {
 				m.addTo(&f.of, v/1e3, at, to)
-				i = to
 			}
 		case useValue:
 			v, to := parseValue(raw, at)
@@ -147,15 +152,8 @@ func (m *metrics) megatronFields(raw []byte, i int) (skipped int64, loss bool, g
 				grad = v
 			}
 			m.addTo(&f.of, v, at, to)
-			i = to
 		}
-		if i+1 < len(raw) && raw[i+1] == '|' {
-			i += 2
-		} else if n := bytes.IndexByte(raw[i:], '|'); n >= 0 {
-			i += n + 1
-		} else {
-			break
-		}
+		i = end + 1
 	}
 	return skipped, loss, grad
 }
@@ -218,6 +216,23 @@ func (m *metrics) omitted(st *megatronState, skipped int64, loss, badGrad bool, 
 	span := m.span(from, to)
 	m.s.Event(evidence.Event{Kind: evidence.LossOmitted, Who: who, Stamp: stamp, Step: m.step, Text: printableText([]byte(span.Quote)), Span: span,
 		Attrs: evidence.Attrs{"metric": evidence.TextOf("loss")}})
+}
+
+// barOrColon returns the offset of the first bar or colon at or behind i, or that
+// of the end.
+func barOrColon(b []byte, i int) int {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		x := word(b, i)
+		bar, colon := x^'|'*low, x^':'*low
+		if found := ((bar-low)&^bar | (colon-low)&^colon) & high; found != 0 { // exact up to the first
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(b) && b[i] != '|' && b[i] != ':' {
+		i++
+	}
+	return i
 }
 
 // skipSpaces returns the offset of the first byte at or behind i that is no space.

@@ -92,7 +92,10 @@ func mixedMetrics(r *rand.Rand) string {
 			line = strings.ReplaceAll(line, fmt.Sprint(r.IntN(10)), "nan")
 		case 3:
 			line = strings.ReplaceAll(line, fmt.Sprint(r.IntN(10)), "0")
-		case 4:
+		case 4, 5:
+			i := r.IntN(len(line))
+			line = line[:i] + "x" + line[i+1:]
+		case 6:
 			line += "\r" + metricForms[r.IntN(forms)].line(r, step)
 		}
 		if ranks > 0 {

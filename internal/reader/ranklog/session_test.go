@@ -3,6 +3,7 @@ package ranklog_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -195,4 +196,38 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestStepOfRank: an event of a rank has the step of the last line before it,
+// however few points of a long log are kept.
+func TestStepOfRank(t *testing.T) {
+	var log, teed strings.Builder
+	last := 0
+	for i := range 3000 {
+		last = 7 * i
+		line := fmt.Sprintf(" iteration %8d/  500000 | consumed samples: %12d | elapsed time per iteration (ms): 812.3 | learning rate: 1.499000E-04 | lm loss: 2.345678E+00 | grad norm: 1.234 |\n", last, i)
+		log.WriteString(line)
+		teed.WriteString(fmt.Sprintf("[Rank %d] ", i%3) + line)
+	}
+	const oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.25 GiB. GPU 3 has a total capacity of 39.39 GiB of which 512.00 MiB is free."
+	for _, tt := range []struct {
+		text string
+		rank int
+		want int
+	}{
+		{log.String() + oom + "\n", 5, last},
+		{teed.String() + "[Rank 1] " + oom + "\n", evidence.None, last - 7},
+	} {
+		for _, n := range []int{1, 2000} {
+			c := reader.NewShare(n)
+			a := evidence.Artifact{Path: "job.log", Owner: evidence.Owner{Rank: tt.rank, LocalRank: evidence.None, Basis: "file name"}}
+			in := reader.Input{Artifact: a, Size: int64(len(tt.text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(tt.text)), nil }}
+			if err := ranklog.New(plan).Read(context.Background(), in, c); err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Events) != 1 || c.Events[0].Step != int64(tt.want) {
+				t.Errorf("rank %d, one of %d: events %+v, want step %d", tt.rank, n, c.Events, tt.want)
+			}
+		}
+	}
 }
