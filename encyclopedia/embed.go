@@ -5,8 +5,8 @@ package encyclopedia
 
 import "embed"
 
-// FS is the encyclopedia: lines/<source>.yaml, entries/<area>/<id>.yaml and
-// compiled.
+// FS is the encyclopedia: lines/<source>.yaml, entries/<area>/<id>.yaml,
+// codes/<table>.yaml and compiled.
 //
-//go:embed lines/*.yaml entries/*/*.yaml compiled
+//go:embed lines/*.yaml entries/*/*.yaml codes/*.yaml compiled
 var FS embed.FS

@@ -26,6 +26,7 @@ type Catalog struct {
 	heads      []Head // by id
 	slots      map[string]*entrySlot
 	matchers   []*matcher
+	tables     tables
 	conditions sync.Map // expression -> *lazyCondition
 }
 
@@ -58,7 +59,7 @@ type lazyCondition struct {
 
 // Load makes a catalogue of fsys, which holds the encyclopedia (lines, entries
 // and, as the program embeds it, compiled), and of extra folders with
-// lines/*.yaml and entries/**/*.yaml, which add to it or replace by id, later
+// lines/*.yaml, codes/*.yaml and entries/**/*.yaml, which add to it or replace by id, later
 // folders winning. Folders that are read from YAML must pass the lint: the
 // error then names the first problems by file, line and reason.
 func Load(fsys fs.FS, extra ...fs.FS) (*Catalog, error) {
@@ -84,15 +85,16 @@ func (c *Catalog) add(fsys fs.FS) error {
 	if err != nil {
 		return err
 	}
-	if len(k.lines)+len(k.entries)+len(k.problems) == 0 {
+	if len(k.lines)+len(k.entries)+len(k.codes)+len(k.errors)+len(k.problems) == 0 {
 		return errors.New("no lines/*.yaml and no entries/**/*.yaml")
 	}
 	if problems := lint(k, c); len(problems) > 0 {
 		return problemsError(problems)
 	}
+	c.tables = c.tables.with(k)
 	for _, d := range k.lines {
 		for i := range d.file.Lines {
-			w, err := wording(&d.file, &d.file.Lines[i])
+			w, err := wording(&d.file, &d.file.Lines[i], &c.tables)
 			if err != nil {
 				return fmt.Errorf("wording %s: %w", w.ID, err)
 			}

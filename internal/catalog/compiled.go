@@ -15,12 +15,14 @@ import (
 //
 //	compiled/index.txt         heads of all entries, by id
 //	compiled/lines.txt         wordings without samples, in the order of the files
+//	compiled/codes.txt         tables of codes
 //	compiled/entries/<id>.txt  one entry with its checked conditions
 //
 // They are written by pack.
 const (
 	indexFile = "compiled/index.txt"
 	linesFile = "compiled/lines.txt"
+	codesFile = "compiled/codes.txt"
 )
 
 func entryFile(id string) string { return "compiled/entries/" + id + ".txt" }
@@ -29,7 +31,7 @@ func entryFile(id string) string { return "compiled/entries/" + id + ".txt" }
 type compiledLine struct {
 	ID, Event, Literal, Regexp, Not string
 	Kinds, Over                     []string
-	Attrs, Facts                    map[string]string
+	Attrs, Facts, Lookup            map[string]string
 	Join                            int
 	Fold, Raw, Exception, Weak      bool
 }
@@ -54,10 +56,13 @@ func Compile(fsys fs.FS) (map[string][]byte, error) {
 	for _, d := range k.lines {
 		for _, l := range d.file.Lines {
 			lines = append(lines, compiledLine{ID: l.ID, Event: l.Event, Literal: l.Literal, Regexp: l.Regexp, Not: l.Not, Kinds: d.file.Kinds,
-				Over: l.Over, Attrs: l.Attrs, Facts: l.Facts, Join: l.Join, Fold: l.Fold, Raw: l.Raw, Exception: l.Exception, Weak: l.Weak})
+				Over: l.Over, Attrs: l.Attrs, Facts: l.Facts, Lookup: l.Lookup, Join: l.Join, Fold: l.Fold, Raw: l.Raw, Exception: l.Exception, Weak: l.Weak})
 		}
 	}
 	if out[linesFile], err = pack(lines); err != nil {
+		return nil, err
+	}
+	if out[codesFile], err = pack(tables{}.with(k)); err != nil {
 		return nil, err
 	}
 	var heads []Head
@@ -125,6 +130,13 @@ func (c *Catalog) loadCompiled() error {
 	if data, err = fs.ReadFile(c.base, linesFile); err != nil {
 		return fmt.Errorf("incomplete compiled form: %s is missing", linesFile)
 	}
+	codes, err := fs.ReadFile(c.base, codesFile)
+	if err != nil {
+		return fmt.Errorf("incomplete compiled form: %s is missing", codesFile)
+	}
+	if err := unpack(string(codes), &c.tables); err != nil {
+		return fmt.Errorf("read %s: %w", codesFile, err)
+	}
 	var lines []compiledLine
 	if err := unpack(string(data), &lines); err != nil {
 		return fmt.Errorf("read %s: %w", linesFile, err)
@@ -132,7 +144,7 @@ func (c *Catalog) loadCompiled() error {
 	c.matchers = make([]*matcher, len(lines))
 	for i, l := range lines {
 		w, err := wording(&LineFile{Kinds: l.Kinds}, &Line{ID: l.ID, Event: l.Event, Literal: l.Literal, Fold: l.Fold, Regexp: l.Regexp,
-			Not: l.Not, Attrs: l.Attrs, Facts: l.Facts, Join: l.Join, Raw: l.Raw, Exception: l.Exception, Weak: l.Weak, Over: l.Over})
+			Not: l.Not, Attrs: l.Attrs, Facts: l.Facts, Lookup: l.Lookup, Join: l.Join, Raw: l.Raw, Exception: l.Exception, Weak: l.Weak, Over: l.Over}, &c.tables)
 		if err != nil {
 			return fmt.Errorf("wording %s: %w", l.ID, err)
 		}

@@ -31,6 +31,9 @@ type Line struct {
 	Regexp  string            `yaml:"regexp,omitempty" json:"regexp,omitempty"`
 	Not     string            `yaml:"not,omitempty" json:"not,omitempty"` // a normalised line that matches this is not one
 	Attrs   map[string]string `yaml:"attrs,omitempty" json:"attrs,omitempty"`
+	// Lookup gives text attributes their values from a table of codes, attribute ->
+	// table.column, by the group that has the table's name: {severity: xid.severity}.
+	Lookup map[string]string `yaml:"lookup,omitempty" json:"lookup,omitempty"`
 	// Facts are declared facts that this line states, name -> template: a group
 	// name in braces ("{value}") or a constant. Emitted besides, or with
 	// event: fact, instead of an event.

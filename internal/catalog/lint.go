@@ -68,6 +68,8 @@ func lint(k *knowledge, base *Catalog) []Problem {
 		}
 		l.lintEntry(d)
 	}
+	l.tables = base.tables.with(k)
+	l.lintCodes()
 	l.lintLines()
 	slices.SortFunc(l.problems, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Text, b.Text))
@@ -80,6 +82,7 @@ type linter struct {
 	base     *Catalog
 	entries  map[string]bool   // ids of k and base
 	titles   map[string]string // title in lower case -> where it is taken
+	tables   tables            // of k and base
 	problems []Problem
 }
 

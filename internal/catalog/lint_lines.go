@@ -112,7 +112,7 @@ func (l *linter) lintWording(w *wordingDoc) bool {
 	if x.Join < 0 || x.Join > maxJoin {
 		bad(at("join"), "join %d is not 0 to %d", x.Join, maxJoin)
 	}
-	typed, err := wording(w.file, x)
+	typed, err := wording(w.file, x, &l.tables)
 	if err != nil {
 		bad(at("attrs"), "%s", err)
 	}
@@ -125,6 +125,14 @@ func (l *linter) lintWording(w *wordingDoc) bool {
 		bad(at("regexp"), "regexp matches the empty text")
 	}
 	l.lintGroups(w, kind, bad, at)
+	for _, look := range typed.Lookups {
+		switch {
+		case w.m.re == nil || !slices.Contains(w.m.re.SubexpNames(), look.Group):
+			bad(at("lookup", look.Attr), "lookup goes by group %s, which the regexp does not have", look.Group)
+		case x.Attrs[look.Attr] != "" || slices.Contains(w.m.re.SubexpNames(), look.Attr):
+			bad(at("lookup", look.Attr), "attribute %s is looked up and given otherwise", look.Attr)
+		}
+	}
 	if len(x.Samples) == 0 {
 		bad(at("samples"), "samples needs at least 1")
 	}
@@ -213,6 +221,11 @@ func (l *linter) lintSample(w *wordingDoc, i int, kind evidence.Kind, bad func(i
 		}
 		if !ok {
 			have, ok = w.line.Attrs[n]
+		}
+		for _, look := range w.m.w.Lookups {
+			if look.Attr == n && !ok {
+				have, ok = look.Of(got[look.Group]), true
+			}
 		}
 		if template, isFact := w.line.Facts[n]; !ok && isFact {
 			have, ok = factSlot.ReplaceAllStringFunc(template, func(g string) string { return got[g[1:len(g)-1]] }), true

@@ -23,9 +23,9 @@ var identity = map[string]evidence.Type{
 	"step": evidence.Int, "epoch": evidence.Float, "host": evidence.Text, "bus_id": evidence.Text,
 }
 
-// wording types l, a line of file f. The lint reports what is wrong with it, so
+// wording types l, a line of file f, with what it looks up in t. The lint reports what is wrong with it, so
 // a constant that does not convert is an error here only.
-func wording(f *LineFile, l *Line) (evidence.Wording, error) {
+func wording(f *LineFile, l *Line, t *tables) (evidence.Wording, error) {
 	w := evidence.Wording{ID: l.ID, Kind: evidence.Kind(l.Event), Kinds: f.Kinds, Literal: l.Literal, Fold: l.Fold, Regexp: l.Regexp,
 		Not: l.Not, Facts: l.Facts, Join: l.Join, Raw: l.Raw, Exception: l.Exception, Weak: l.Weak, Over: l.Over}
 	if l.Event == factEvent {
@@ -44,6 +44,16 @@ func wording(f *LineFile, l *Line) (evidence.Wording, error) {
 			w.Attrs = evidence.Attrs{}
 		}
 		w.Attrs[n] = v
+	}
+	for _, n := range sortedKeys(l.Lookup) {
+		if at, ok := attrType(w.Kind, n); !ok || at != evidence.Text {
+			return w, fmt.Errorf("lookup: %s is not a text attribute of %s", n, l.Event)
+		}
+		look, err := t.lookup(n, l.Lookup[n])
+		if err != nil {
+			return w, err
+		}
+		w.Lookups = append(w.Lookups, look)
 	}
 	return w, nil
 }

@@ -131,6 +131,8 @@ func tooDeep(tokens token.Tokens) int {
 type knowledge struct {
 	lines    []lineDoc
 	entries  []entryDoc
+	codes    []codeDoc
+	errors   []errorDoc
 	problems []Problem // of files that could not be parsed
 }
 
@@ -144,7 +146,7 @@ type entryDoc struct {
 	entry Entry
 }
 
-// readYAML parses lines/*.yaml and entries/**/*.yaml of fsys, in the order of
+// readYAML parses lines/*.yaml, entries/**/*.yaml and codes/*.yaml of fsys, in the order of
 // their paths. The error is of reading; what is wrong with the content is a
 // problem.
 func readYAML(fsys fs.FS) (*knowledge, error) {
@@ -182,6 +184,9 @@ func readYAML(fsys fs.FS) (*knowledge, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read knowledge: %w", err)
 		}
+	}
+	if err := readCodes(fsys, k); err != nil {
+		return nil, err
 	}
 	return k, nil
 }

@@ -312,6 +312,15 @@ func deviceFaults(in Input, f evidence.Known) {
 			best = e
 		}
 	})
+	var sxid *evidence.Event
+	in.each(evidence.SXid, func(e *evidence.Event) {
+		if sxid == nil || sxid.Attrs.Str("severity") != "fatal" && e.Attrs.Str("severity") == "fatal" {
+			sxid = e
+		}
+	})
+	if sxid != nil && sxid.Attrs["sxid"].Valid() {
+		f.Set("sxid.code", sxid.Attrs["sxid"], sxid.Span)
+	}
 	if best != nil {
 		for fact, attr := range map[string]string{"xid.code": "xid", "xid.severity": "severity"} {
 			if v, ok := best.Attrs[attr]; ok {

@@ -233,6 +233,7 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 		}
 	}
 	for i, c := range s.Cases {
+		cat.StateCodes(s.Known[i])
 		if c.Lead == nil || i >= maxWeighed && i != s.Main && i != s.Ended {
 			continue
 		}

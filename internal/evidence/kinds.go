@@ -197,7 +197,7 @@ var Specs = [...]Spec{
 	{MemReport, "device memory figures printed by the run", "", RoleContext, 0, []AttrSpec{attrWhat, {"allocated", Size, ""}, {"reserved", Size, ""}, {"free", Size, ""}, {"capacity", Size, ""}, {"peak_allocated", Size, ""}, {"peak_reserved", Size, ""}}},
 
 	// Host and shared memory.
-	{HostOOMKill, "the kernel's OOM killer ended a process", HostMemory, RoleFault, 20, []AttrSpec{attrPID, {"name", Text, "process name, at most 15 bytes"}, {"constraint", Text, "memcg, none, cpuset"}, {"rss", Size, "anonymous resident bytes"}, {"shmem", Size, "shared resident bytes"}, attrWhat}},
+	{HostOOMKill, "the kernel's OOM killer ended a process", HostMemory, RoleFault, 20, []AttrSpec{attrPID, {"name", Text, "process name, at most 15 bytes"}, {"constraint", Text, "memcg, none, cpuset"}, {"rss", Size, "anonymous resident bytes"}, {"shmem", Size, "shared resident bytes"}, {"group", Text, "control group whose limit was reached"}, {"limit", Size, "of that group"}, {"used", Size, "by that group"}, {"invoker", Text, "process whose request could not be met"}, {"tasks", Int, "processes in the table printed"}, {"largest", Text, "largest process of that table"}, {"largest_pid", Int, ""}, {"largest_rss", Size, ""}, attrWhat}},
 	{HostOOMSched, "scheduler, container runtime or service manager reports a host-memory kill", HostMemory, RoleFault, 20, []AttrSpec{attrWhat, {"limit", Size, ""}, {"used", Size, ""}, {"task", Int, "srun task id"}, {"count", Int, "kills reported"}}},
 	{HostOOMRay, "Ray's memory monitor ended a worker because the node ran low on host memory", HostMemory, RoleFault, 20, []AttrSpec{attrPID, {"limit", Size, "node memory"}, {"used", Size, "node memory in use"}, {"process_used", Size, "memory of the ended worker"}}},
 	{HostAllocFailed, "the process could not get host memory", HostMemory, RoleFault, 33, []AttrSpec{attrWhat, {"requested", Size, ""}}},
@@ -217,7 +217,7 @@ var Specs = [...]Spec{
 	{NumericWarning, "a warning that names a numerical hazard (degenerate std, empty slice, invalid value)", "", RoleNotice, 0, []AttrSpec{attrWhat}},
 
 	// Devices.
-	{Xid, "NVIDIA driver fault code", DeviceFault, RoleFault, 10, []AttrSpec{{"xid", Int, "code"}, {"severity", Text, "hardware, application, consequence, notice, driver, link"}, attrPID, {"detail", Text, ""}}},
+	{Xid, "NVIDIA driver fault code", DeviceFault, RoleFault, 10, []AttrSpec{{"xid", Int, "code"}, {"severity", Text, "hardware, application, consequence, notice, driver, link"}, attrPID, {"name", Text, "process name, at most 15 bytes"}, {"detail", Text, ""}}},
 	{SXid, "NVSwitch fault code", DeviceFault, RoleFault, 11, []AttrSpec{{"sxid", Int, "code"}, {"severity", Text, "fatal, nonfatal"}}},
 	{ECCError, "uncorrectable ECC error reported by the CUDA runtime or nvidia-smi", DeviceFault, RoleFault, 10, []AttrSpec{attrWhat}},
 	{LinkError, "NVLink, InfiniBand or PCIe link error", DeviceFault, RoleFault, 13, []AttrSpec{attrWhat}},

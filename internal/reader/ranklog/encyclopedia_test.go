@@ -20,11 +20,11 @@ import (
 
 const encyclopedia = "../../../encyclopedia"
 
-// sources shows the line files only, without their compiled form.
+// sources shows the files that people write, without their compiled form.
 type sources struct{ fs.FS }
 
 func (s sources) Open(name string) (fs.File, error) {
-	if name != "." && !strings.HasPrefix(name, "lines") {
+	if strings.HasPrefix(name, "compiled") {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return s.FS.Open(name)

@@ -74,6 +74,17 @@ func (s *session) word(m *message, w *wording, groups []string, tb *trace) {
 				s.capture(e, w.spec, name, groups[i])
 			}
 		}
+		for i := range w.Lookups {
+			l := &w.Lookups[i]
+			if g := slices.Index(names, l.Group); g > 0 && g < len(groups) && groups[g] != "" {
+				if e.Attrs == nil {
+					e.Attrs = evidence.Attrs{}
+				}
+				if v := l.Of(groups[g]); v != "" {
+					e.Attrs[l.Attr] = evidence.TextOf(v)
+				}
+			}
+		}
 		s.send(e, m, tb, w.Exception)
 	}
 	for _, name := range sortedNames(w.Facts) {
