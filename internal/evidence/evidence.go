@@ -50,7 +50,9 @@ func (s Stamp) Known() bool { return s.Written != "" }
 
 // A Span says where in an artifact a statement is proved. For text, Line is
 // 1-based over lines split on \n, Column is 1-based bytes, Offset and Length
-// are bytes after decompression. Unused parts are zero.
+// are bytes after decompression. Index, where it is not 0, orders the spans of an
+// artifact whose parts stand out of order (a crash dump, newest part first).
+// Unused parts are zero.
 type Span struct {
 	Artifact string `json:"artifact"`
 	Kind     string `json:"kind"` // text, row, record, pointer, event, block

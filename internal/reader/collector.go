@@ -30,6 +30,7 @@ type Collector struct {
 	Facts   []evidence.Fact
 	Owners  []evidence.Owner
 	Damages []Damage
+	Tallies []Count // what the reader met of each sort
 
 	// Dropped counts what was over a limit.
 	Dropped struct{ Events, Series, Facts, Damages int64 }
@@ -37,6 +38,12 @@ type Collector struct {
 	series    map[evidence.SeriesKey]*evidence.Series
 	maxEvents int
 	points    int // of a series
+}
+
+// A Count is how many of a sort a reader met.
+type Count struct {
+	What string
+	N    int64
 }
 
 // NewCollector returns an empty Collector of one artifact alone.
@@ -134,6 +141,13 @@ func (c *Collector) Fact(f evidence.Fact) {
 func (c *Collector) Owner(o evidence.Owner) {
 	if len(c.Owners) < 64 {
 		c.Owners = append(c.Owners, o)
+	}
+}
+
+// Tally keeps a count.
+func (c *Collector) Tally(what string, n int64) {
+	if len(c.Tallies) < 64 {
+		c.Tallies = append(c.Tallies, Count{what, n})
 	}
 }
 

@@ -36,6 +36,9 @@ func Dump(w io.Writer, c *Collector) error {
 	if d := c.Dropped; d.Events+d.Series+d.Facts+d.Damages > 0 {
 		fmt.Fprintf(b, "over limit: %d events, %d series, %d facts, %d damages\n", d.Events, d.Series, d.Facts, d.Damages)
 	}
+	for _, t := range c.Tallies {
+		fmt.Fprintf(b, "tally %d %s\n", t.N, plainText(t.What))
+	}
 	return b.Flush()
 }
 

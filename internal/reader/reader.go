@@ -46,6 +46,13 @@ type Tabular interface {
 	Tabular()
 }
 
+// A Tallier is a Sink that keeps accounts: how much of an artifact a reader met of
+// each sort. Readers of formats whose every line must be accounted for state it
+// where the Sink takes it.
+type Tallier interface {
+	Tally(what string, n int64)
+}
+
 // An Input is one artifact, opened, bounded and closed by the engine.
 type Input struct {
 	Artifact evidence.Artifact

@@ -139,7 +139,15 @@ func sameProcess(a, b *Item) bool {
 	return a.Who.Host == b.Who.Host
 }
 
+// byOffset goes by place in the artifact. Where its parts stand out of order, the
+// spans are numbered.
 func byOffset(a, b *Item) Relation {
+	if x, y := a.Span.Index, b.Span.Index; x > 0 && y > 0 && x != y {
+		if x < y {
+			return Before
+		}
+		return After
+	}
 	switch {
 	case a.Span.Offset < b.Span.Offset:
 		return Before
