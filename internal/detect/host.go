@@ -22,6 +22,12 @@ func hostMemory(in Input, f evidence.Known) {
 			if c := e.Attrs.Str("constraint"); c != "" {
 				f.Set("host.constraint", evidence.TextOf(c), e.Span)
 			}
+			if v, ok := e.Attrs["limit"]; ok {
+				f.Set("host.limit", v, e.Span)
+			}
+			if v, ok := e.Attrs["used"]; ok && v.Hi > f["host.used"].Value.Hi {
+				f.Set("host.used", v, e.Span)
+			}
 			if v, ok := e.Attrs["rss"]; ok && (victim == nil || v.Hi > victim.Attrs["rss"].Hi) {
 				victim = e
 			}

@@ -46,21 +46,24 @@ type item struct {
 	lang string
 }
 
+// add appends a section of the blocks that hold something, if one does.
+func (p *page) add(heading string, blocks ...block) {
+	var kept []block
+	for _, b := range blocks {
+		if b.text != "" || len(b.items) > 0 {
+			kept = append(kept, b)
+		}
+	}
+	if len(kept) > 0 {
+		p.sections = append(p.sections, section{heading, kept})
+	}
+}
+
 // layout arranges e for a reader without a run at hand: placeholders give their
 // fallback or the fact's name.
 func layout(e *catalog.Entry) page {
 	p := page{id: e.ID, title: plain(e.Title), about: strings.Join(append([]string{e.Area, "since " + e.Since}, e.About...), " · ")}
-	add := func(heading string, blocks ...block) {
-		var kept []block
-		for _, b := range blocks {
-			if b.text != "" || len(b.items) > 0 {
-				kept = append(kept, b)
-			}
-		}
-		if len(kept) > 0 {
-			p.sections = append(p.sections, section{heading, kept})
-		}
-	}
+	add := p.add
 	add("Quick answer", paragraphs(e.Quick)...)
 	add("Symptoms", list(bullets, e.Symptoms, func(s catalog.Symptom) item {
 		return item{text: plain(s.What), more: more("Why: ", s.Why)}

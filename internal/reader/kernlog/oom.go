@@ -23,7 +23,8 @@ const (
 //	... Killed process N (NAME) total-vm:NkB, anon-rss:NkB, ...
 //	oom_reaper: reaped process N (NAME), ...
 //
-// The event is the kill, with the figures of the rest.
+// The event is the kill, with the figures of the rest. It stands at the line that
+// names its victim first.
 type oomBlock struct {
 	inside  bool // the record in hand belongs to a block
 	open    bool
@@ -174,6 +175,9 @@ func (b *oomBlock) event(r *record, e evidence.Event) (out *evidence.Event, mine
 	}
 	if b.open {
 		b.complete(&e, r.text)
+		if c := b.choice; c != nil && c.Who.PID == e.Who.PID {
+			e.Span, e.Stamp, e.Text, e.Line = c.Span, c.Stamp, c.Text, c.Line
+		}
 	}
 	*b = oomBlock{inside: true, killed: pid}
 	return &e, true
