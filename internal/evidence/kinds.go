@@ -242,12 +242,12 @@ var Specs = [...]Spec{
 	{RendezvousFailed, "not all workers met at start", Collective, RoleFault, 58, []AttrSpec{attrWhat, {"joined", Int, ""}, {"expected", Int, ""}}},
 	{PortInUse, "the port is taken on that host", Environment, RoleFault, 44, []AttrSpec{{"port", Int, ""}}},
 	{NetworkFault, "a network device or fabric reports a fault", Collective, RoleFault, 47, []AttrSpec{attrWhat}},
-	{Stall, "silence much longer than the step time, or a hang probe", Hang, RoleFault, 65, []AttrSpec{{"seconds", Float, "silence"}, {"step_seconds", Float, "median step"}}},
+	{Stall, "silence much longer than the step time, or a hang probe", Hang, RoleFault, 65, []AttrSpec{{"seconds", Float, "silence"}, {"step_seconds", Float, "median step"}, {"name", Text, "task, where the kernel names one"}}},
 	{RankPhase, "one rank alone does work that the others wait for (validation, preprocessing, saving)", Hang, RoleNotice, 0, []AttrSpec{attrRank, attrWhat, {"count", Int, "items"}, {"seconds", Float, "duration stated"}, {"ends", Bool, "the line says that it is over"}}},
 
 	// Processes.
 	{Exception, "an uncaught Python exception that no wording claims", Code, RoleFault, 52, []AttrSpec{{"type", Text, "exception type, qualified as printed"}, {"message", Text, ""}, {"thread", Text, ""}}},
-	{NativeCrash, "the process crashed in native code (segmentation fault, abort, heap corruption)", ProcessExit, RoleFault, 56, []AttrSpec{attrWhat, attrSignal}},
+	{NativeCrash, "the process crashed in native code (segmentation fault, abort, heap corruption)", ProcessExit, RoleFault, 56, []AttrSpec{attrWhat, attrSignal, {"name", Text, "task, where the kernel names one"}}},
 	{Exited, "a process ended with a code or signal", ProcessExit, RoleExit, 80, []AttrSpec{attrCode, attrSignal, attrPID, {"local_rank", Int, ""}, {"task", Int, "srun task"}, attrWhat}},
 	{LauncherSummary, "a launcher's summary row of one failed worker; 'first observed' is a hint only", ProcessExit, RoleExit, 85, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrCode, attrSignal, attrPID, {"first_observed", Bool, ""}, {"has_error_file", Bool, ""}}},
 	{LauncherStop, "the launcher stops a worker", ProcessExit, RoleEffect, 90, []AttrSpec{attrPID, attrSignal}},

@@ -9,7 +9,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/catalog"
 )
 
-// List writes the id and title of every entry, by area and id.
+// List writes the id and title of every entry, by area and id, and of the tables.
 func List(w io.Writer, c *catalog.Catalog) error {
 	b := bufio.NewWriter(w)
 	heads := c.Entries()
@@ -34,7 +34,27 @@ func List(w io.Writer, c *catalog.Catalog) error {
 			fmt.Fprintf(b, "  %-*s  %s\n", width, h.ID, plain(h.Title))
 		}
 	}
+	if names := c.Tables(); len(names) > 0 {
+		if !first {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintln(b, "tables")
+		for _, n := range names {
+			fmt.Fprintf(b, "  %-*s  %s\n", width, n, plain(title(c, n)))
+		}
+	}
 	return b.Flush()
+}
+
+// title is what a table calls itself.
+func title(c *catalog.Catalog, table string) string {
+	if t := c.Codes(table); t != nil {
+		return t.Title
+	}
+	if t := c.Errors(); t != nil && t.Table == table {
+		return t.Title
+	}
+	return ""
 }
 
 // shownResults bounds how many matches Results writes.
