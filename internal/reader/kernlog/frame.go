@@ -81,16 +81,12 @@ var (
 	hourFrame     = regexp.MustCompile(`^\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\] ?`)
 	dateFrame     = regexp.MustCompile(`^\[([A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})(?: <[ \d.+-]+>)?\] ?`)
 	fabricFrame   = regexp.MustCompile(`^\[([A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid \d+\] ?`)
-	isoFrame      = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(Z|[+-]\d\d:?\d\d)? `)
 	fullFrame     = regexp.MustCompile(`^[A-Z][a-z]{2} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) ([A-Z]{3,5}) `)
 	unixFrame     = regexp.MustCompile(`^(\d{9,11}\.\d{3,6}) `)
-	syslogFrame   = regexp.MustCompile(`^([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) `)
 	version5424   = regexp.MustCompile(`^1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d) (\S+) (\S+) (\S+) (\S+) (?:-|\[.*?\]) ?`)
-	// writer is "host ident[pid]: " of syslog and the journal.
-	writer    = regexp.MustCompile(`^([\w.:-]{1,253}) (kernel|[^\s\[\]:]{1,64}(?:\[(\d{1,10})\])?): ?`)
-	dumpPart  = regexp.MustCompile(`^(?:Panic|Oops|Emergency|Restart|Halt|Poweroff|Shutdown|Unknown)#(\d{1,6}) Part ?(\d{1,6})$`)
-	separator = regexp.MustCompile(`^-- (?:Logs begin at|Journal begins at|Boot [0-9a-f]|Reboot --|No entries)`)
-	shadowed  = regexp.MustCompile(`^\s{2,}\S|^\t`)
+	dumpPart      = regexp.MustCompile(`^(?:Panic|Oops|Emergency|Restart|Halt|Poweroff|Shutdown|Unknown)#(\d{1,6}) Part ?(\d{1,6})$`)
+	separator     = regexp.MustCompile(`^-- (?:Logs begin at|Journal begins at|Boot [0-9a-f]|Reboot --|No entries)`)
+	shadowed      = regexp.MustCompile(`^\s{2,}\S|^\t`)
 )
 
 // frame takes the frame off a clean line.
@@ -174,11 +170,9 @@ func (f *framer) bracket(r record, s string) (record, verdict) {
 	if written, rest, ok := bootFrame(s); ok {
 		r.stamp = f.bootStamp(written)
 		r.kernel = true
-		if !strings.Contains(rest[:min(len(rest), 350)], " kernel: ") && !strings.Contains(rest[:min(len(rest), 350)], "]: ") {
-		} else if w := writer.FindStringSubmatch(rest); w != nil && (w[2] == "kernel" || w[3] != "") && !strings.HasSuffix(w[1], ":") { // journalctl -o short-monotonic
-			r.host, r.ident, r.kernel = w[1], ident(w[2]), w[2] == "kernel"
-			r.pid = number(w[3])
-			rest = rest[len(w[0]):]
+		if w, n := writer(rest); n > 0 && (w.kernel || w.pid != evidence.None) { // journalctl -o short-monotonic
+			r.host, r.ident, r.kernel, r.pid = w.host, w.ident, w.kernel, w.pid
+			rest = rest[n:]
 		}
 		return f.is(r, bootSeconds, rest)
 	}
@@ -259,12 +253,12 @@ func (f *framer) numeric(r record, s string, prio bool) (record, verdict) {
 	}
 	var st evidence.Stamp
 	rest := ""
-	if m := isoFrame.FindStringSubmatch(s); m != nil {
+	if written, zone, n := isoFrame(s); n > 0 {
 		var ok bool
-		if st, ok = isoStamp(m[1], m[2]); !ok {
+		if st, ok = isoStamp(written, zone); !ok {
 			return r, notFramed
 		}
-		rest = s[len(m[0]):]
+		rest = s[n:]
 	} else if m := unixFrame.FindStringSubmatch(s); m != nil {
 		sec, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
@@ -276,9 +270,9 @@ func (f *framer) numeric(r record, s string, prio bool) (record, verdict) {
 		return r, notFramed
 	}
 	r.stamp = st
-	if w := writer.FindStringSubmatch(rest); w != nil && !strings.HasSuffix(w[1], ":") {
-		r.host, r.ident, r.pid, r.kernel = w[1], ident(w[2]), number(w[3]), w[2] == "kernel"
-		return f.is(r, syslog, f.inner(&r, rest[len(w[0]):]))
+	if w, n := writer(rest); n > 0 {
+		r.host, r.ident, r.pid, r.kernel = w.host, w.ident, w.pid, w.kernel
+		return f.is(r, syslog, f.inner(&r, rest[n:]))
 	}
 	if !strings.Contains(st.Written, ",") { // dmesg --time-format iso has a comma; other programs' logs have not
 		return r, notFramed
@@ -299,15 +293,15 @@ func (f *framer) named(r record, s string) (record, verdict) {
 		}
 		return f.written(r, st, s[len(m[0]):])
 	}
-	if len(s) < 16 || s[3] != ' ' || s[6] != ' ' || s[9] != ':' {
-	} else if m := syslogFrame.FindStringSubmatch(s); m != nil {
-		layout := "Jan _2 15:04:05"
-		t, err := time.Parse(layout, m[1])
+	if len(s) >= 16 && s[3] == ' ' && s[6] == ' ' && s[9] == ':' {
+		written, rest, _ := strings.Cut(s[6:], " ")
+		written, rest, _ = strings.Cut(rest, " ")
+		written = s[:7] + written
+		t, err := time.Parse("Jan _2 15:04:05", written)
 		if err != nil {
 			return r, notFramed
 		}
-		st := evidence.Stamp{Time: t, Written: m[1], NoYear: true, Error: resolution(m[1]), Clock: "wall"}
-		return f.written(r, st, s[len(m[0]):])
+		return f.written(r, evidence.Stamp{Time: t, Written: written, NoYear: true, Error: resolution(written), Clock: "wall"}, rest)
 	}
 	if f.follows(s) {
 		return r, isContinuation
@@ -317,13 +311,13 @@ func (f *framer) named(r record, s string) (record, verdict) {
 
 // written finishes a line of syslog: host, writer and text follow its time.
 func (f *framer) written(r record, st evidence.Stamp, rest string) (record, verdict) {
-	w := writer.FindStringSubmatch(rest)
-	if w == nil {
+	w, n := writer(rest)
+	if n == 0 {
 		return r, notFramed
 	}
 	r.stamp = st
-	r.host, r.ident, r.pid, r.kernel = w[1], ident(w[2]), number(w[3]), w[2] == "kernel"
-	return f.is(r, syslog, f.inner(&r, rest[len(w[0]):]))
+	r.host, r.ident, r.pid, r.kernel = w.host, w.ident, w.pid, w.kernel
+	return f.is(r, syslog, f.inner(&r, rest[n:]))
 }
 
 // inner takes seconds since boot off the text of a kernel record in a syslog file.
@@ -376,9 +370,91 @@ func resolution(written string) time.Duration {
 	return max(d, 1)
 }
 
-func ident(s string) string {
-	name, _, _ := strings.Cut(s, "[")
-	return name
+// wrote is who wrote a record of syslog or the journal.
+type wrote struct {
+	host, ident string
+	pid         int
+	kernel      bool
+}
+
+// writer takes "host ident[pid]: " off s and returns how long it is, 0 if s does not
+// begin so.
+func writer(s string) (wrote, int) {
+	host := strings.IndexByte(s[:min(len(s), 254)], ' ')
+	if host < 1 || s[host-1] == ':' || s[host-1] == ']' {
+		return wrote{}, 0
+	}
+	for _, c := range []byte(s[:host]) {
+		if !nameByte(c) {
+			return wrote{}, 0
+		}
+	}
+	rest := s[host+1:]
+	w := wrote{host: s[:host], pid: evidence.None}
+	end := strings.IndexAny(rest[:min(len(rest), 80)], " :[")
+	if end < 1 {
+		return wrote{}, 0
+	}
+	w.ident = rest[:end]
+	if rest[end] == '[' {
+		n := digits(rest[end+1:])
+		if n == 0 || n > 10 || !strings.HasPrefix(rest[end+1+n:], "]:") {
+			return wrote{}, 0
+		}
+		w.pid = number(rest[end+1 : end+1+n])
+		end += n + 2
+	}
+	if rest[end] != ':' {
+		return wrote{}, 0
+	}
+	end++
+	if end < len(rest) {
+		if rest[end] != ' ' {
+			return wrote{}, 0
+		}
+		end++
+	}
+	w.kernel = w.ident == "kernel"
+	return w, host + 1 + end
+}
+
+func nameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':'
+}
+
+// isoFrame takes "2026-03-03T11:02:19.123456+00:00 " off s: what is written of the
+// time, the zone, and the length.
+func isoFrame(s string) (written, zone string, n int) {
+	if len(s) < 20 || s[4] != '-' || s[7] != '-' || s[10] != 'T' && s[10] != ' ' || s[13] != ':' || s[16] != ':' {
+		return "", "", 0
+	}
+	end := 19
+	if s[end] == '.' || s[end] == ',' {
+		f := digits(s[end+1:])
+		if f == 0 || f > 9 {
+			return "", "", 0
+		}
+		end += 1 + f
+	}
+	at := end
+	switch {
+	case end < len(s) && s[end] == 'Z':
+		at++
+	case end < len(s) && (s[end] == '+' || s[end] == '-'):
+		at++
+		at += digits(s[at:])
+		if at < len(s) && s[at] == ':' {
+			at++
+			at += digits(s[at:])
+		}
+		if at-end != 5 && at-end != 6 {
+			return "", "", 0
+		}
+	}
+	if at >= len(s) || s[at] != ' ' {
+		return "", "", 0
+	}
+	return s[:end], s[end:at], at + 1
 }
 
 func dash(s string) string {

@@ -124,7 +124,7 @@ func (k *kernLog) Read(ctx context.Context, in reader.Input, s reader.Sink) erro
 		return ctx.Err()
 	}
 	p.finish(src)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read kernel log: %w", err)
 	}
 	return nil
@@ -163,7 +163,7 @@ func newPass(w *words, a evidence.Artifact, s reader.Sink) *pass {
 	return &pass{words: w, sink: s, artifact: a.Path, owner: a.Owner}
 }
 
-// run reads src to its end.
+// run reads src to its end, and returns io.EOF there.
 func (p *pass) run(src *source) error {
 	for first := true; ; first = false {
 		l, err := src.line()
@@ -272,27 +272,44 @@ const processWithin = 20
 
 var processLine = regexp.MustCompile(`^CPU: \d+ (?:UID: \d+ )?PID: (\d+) Comm: `)
 
-// detail reports whether a record only says more of one before.
+// detail reports whether a record only says more of one before: the registers of a
+// switch's fault, what the NVIDIA driver prints around an Xid, the body of a crash or
+// warning.
 func detail(r *record) bool {
-	if r.text == "" {
+	t := r.text
+	if t == "" {
 		return false
 	}
-	switch r.text[0] { // most records are told apart by their first letter
-	case 'n', 'N', 'C', 'H', '<', 'R', '-', 'M', 't', 'D', 'E', 'F', 'G', 'S', 'P', 'O', 'u', ' ', '\t':
-	case 'I':
-		if !strings.HasPrefix(r.text, "IP: ") {
-			return false
+	switch t[0] {
+	case ' ', '\t': // a stack or a dump of memory
+		t = strings.TrimLeft(t, " \t")
+		return strings.Contains(t, "+0x") || strings.HasPrefix(t, "<TASK>") || strings.HasPrefix(t, "</TASK>") || strings.HasPrefix(t, "RSP") || words16.MatchString(t)
+	case 'N':
+		return strings.HasPrefix(t, "NVRM: ") && driverLines.MatchString(t)
+	case 'n':
+		return strings.HasPrefix(t, "nvidia-nvswitch") && switchLines.MatchString(t)
+	case 'R', 'C', 'D', 'E', 'F':
+		if registers.MatchString(t) {
+			return true
 		}
-	default:
-		return false
 	}
-	return details.MatchString(r.text)
+	for _, p := range crashLines {
+		if strings.HasPrefix(t, p) {
+			return true
+		}
+	}
+	return false
 }
 
-// details are the further lines of an NVIDIA fault, a crash or a warning.
-var details = regexp.MustCompile(`^(?:nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, (?:Severity|Data) ` +
-	`|NVRM: (?:GPU (?:at PCI:|Board Serial|\d|\w+:\w+:\w+\.\d: GPU serial)|GPU\d+ (?:GSP RPC buffer|RPC (?:event )?history)|\s+(?:entry +function|-?\d+ +\d+ +\w)|Rate limiting GSP RPC)` +
-	`|CPU: \d+ (?:UID: \d+ )?PID: \d+|Hardware name: |Call Trace:| ?</?TASK>|\s+(?:\? )?\[?<?[0-9a-f]*>?\]? ?\??\s*[\w.]+\+0x|R[A-Z0-9]{2}: |RIP|\s*RSP|Code: |CR2: |---\[ end trace|Modules linked in|task: [0-9a-f]|[CDEFS]S: |FS: |Stack:|\s+[0-9a-f]{16}|PGD |Oops: |IP: |unwind stack type|CS: )`)
+// crashLines begin the lines of a crash or warning that are the same in all.
+var crashLines = []string{"CPU: ", "Hardware name: ", "Call Trace:", "<TASK>", "</TASK>", "Code: ", "---[ end trace", "Modules linked in", "task: ", "Stack:", "PGD ", "Oops: ", "IP: ", "unwind stack type", "WARNING: kernel stack frame pointer"}
+
+var (
+	switchLines = regexp.MustCompile(`^nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, (?:Severity|Data) `)
+	driverLines = regexp.MustCompile(`^NVRM: (?:GPU (?:at PCI:|Board Serial|\w+:\w+:\w+\.\d: GPU serial)|GPU\d+ (?:GSP RPC buffer|RPC (?:event )?history)|\s+(?:entry +function|-?\d+ +\d+ +\w)|Rate limiting GSP RPC)`)
+	registers   = regexp.MustCompile(`^(?:RIP|R[A-Z0-9]{2}: |CR\d: |[CDEFS]S: )`)
+	words16     = regexp.MustCompile(`^[0-9a-f]{16}\b`)
+)
 
 // hold keeps an event until the end, so that a tie of the clocks found later counts
 // for it too.
