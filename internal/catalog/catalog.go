@@ -92,13 +92,25 @@ func (c *Catalog) add(fsys fs.FS) error {
 		return problemsError(problems)
 	}
 	c.tables = c.tables.with(k)
+	if len(k.codes) > 0 { // a table that is replaced counts for the wordings that were there
+		for i, m := range c.matchers {
+			if len(m.lookup) == 0 {
+				continue
+			}
+			w := m.w
+			if w.Lookups, err = c.tables.lookups(m.lookup); err != nil {
+				return fmt.Errorf("wording %s: %w", w.ID, err)
+			}
+			c.matchers[i] = newMatcher(w, m.lookup)
+		}
+	}
 	for _, d := range k.lines {
 		for i := range d.file.Lines {
 			w, err := wording(&d.file, &d.file.Lines[i], &c.tables)
 			if err != nil {
 				return fmt.Errorf("wording %s: %w", w.ID, err)
 			}
-			m := newMatcher(w)
+			m := newMatcher(w, d.file.Lines[i].Lookup)
 			if at := slices.IndexFunc(c.matchers, func(x *matcher) bool { return x.w.ID == w.ID }); at >= 0 {
 				c.matchers[at] = m
 			} else {

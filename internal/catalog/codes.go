@@ -231,6 +231,19 @@ func (t *tables) lookup(attr, from string) (evidence.Lookup, error) {
 	return l, nil
 }
 
+// lookups resolves those of one wording.
+func (t *tables) lookups(of map[string]string) ([]evidence.Lookup, error) {
+	var out []evidence.Lookup
+	for _, attr := range sortedKeys(of) {
+		l, err := t.lookup(attr, of[attr])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
 // A codeDoc and an errorDoc are parsed files.
 type codeDoc struct {
 	*document

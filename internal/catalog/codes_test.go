@@ -198,3 +198,23 @@ func TestLintCodes(t *testing.T) {
 		}
 	}
 }
+
+// TestReplacedTable: a table of a rules folder replaces that of the same name, for the
+// wordings of the encyclopedia too.
+func TestReplacedTable(t *testing.T) {
+	rules := fstest.MapFS{"codes/xid.yaml": {Data: []byte("table: xid\ntitle: Codes\ndoc: What they are here.\nsources: [The test]\nunlisted: notice\ncodes:\n  - {code: 901, severity: hardware, action: replace, who: vendor, meaning: A code of tomorrow.}\n")}}
+	c, err := Load(os.DirFS(encyclopediaDir), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range c.Plan().Wordings {
+		if w.ID != "kernel/xid" {
+			continue
+		}
+		if a, b := w.Lookups[0].Of("901"), w.Lookups[0].Of("79"); a != "hardware" || b != "notice" {
+			t.Errorf("901 is %q, 79 is %q", a, b)
+		}
+		return
+	}
+	t.Error("no wording kernel/xid")
+}

@@ -148,7 +148,7 @@ func (c *Catalog) loadCompiled() error {
 		if err != nil {
 			return fmt.Errorf("wording %s: %w", l.ID, err)
 		}
-		c.matchers[i] = newMatcher(w)
+		c.matchers[i] = newMatcher(w, l.Lookup)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (l *linter) lintWording(w *wordingDoc) bool {
 	if err != nil {
 		bad(at("attrs"), "%s", err)
 	}
-	w.m = newMatcher(typed)
+	w.m = newMatcher(typed, x.Lookup)
 	if err := w.m.compile(); err != nil {
 		bad(at("regexp"), "%s", err)
 		return false

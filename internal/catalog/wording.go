@@ -49,13 +49,10 @@ func wording(f *LineFile, l *Line, t *tables) (evidence.Wording, error) {
 		if at, ok := attrType(w.Kind, n); !ok || at != evidence.Text {
 			return w, fmt.Errorf("lookup: %s is not a text attribute of %s", n, l.Event)
 		}
-		look, err := t.lookup(n, l.Lookup[n])
-		if err != nil {
-			return w, err
-		}
-		w.Lookups = append(w.Lookups, look)
 	}
-	return w, nil
+	var err error
+	w.Lookups, err = t.lookups(l.Lookup)
+	return w, err
 }
 
 // attrType is the declared type of attribute n of kind, or of an identity.
@@ -158,14 +155,15 @@ func convertSize(s string) (evidence.Value, error) {
 // they are first needed; it may be used concurrently.
 type matcher struct {
 	w       evidence.Wording
-	literal string // folded when w.Fold is set
+	lookup  map[string]string // attribute -> table.column, from which w.Lookups were made
+	literal string            // folded when w.Fold is set
 	once    sync.Once
 	re, not *regexp.Regexp
 	err     error
 }
 
-func newMatcher(w evidence.Wording) *matcher {
-	m := &matcher{w: w, literal: w.Literal}
+func newMatcher(w evidence.Wording, lookup map[string]string) *matcher {
+	m := &matcher{w: w, lookup: lookup, literal: w.Literal}
 	if w.Fold {
 		m.literal = strings.ToLower(w.Literal)
 	}

@@ -294,9 +294,8 @@ func (f *framer) named(r record, s string) (record, verdict) {
 		return f.written(r, st, s[len(m[0]):])
 	}
 	if len(s) >= 16 && s[3] == ' ' && s[6] == ' ' && s[9] == ':' {
-		written, rest, _ := strings.Cut(s[6:], " ")
-		written, rest, _ = strings.Cut(rest, " ")
-		written = s[:7] + written
+		clock, rest, _ := strings.Cut(s[7:], " ")
+		written := s[:7] + clock
 		t, err := time.Parse("Jan _2 15:04:05", written)
 		if err != nil {
 			return r, notFramed
