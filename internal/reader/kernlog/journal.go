@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -187,4 +188,97 @@ func (p *pass) binary(src *source, name string, fields map[string]string, at *ev
 		return err
 	}
 	return nil
+}
+
+// A blockEntry is an entry of journalctl -o json-pretty or -o verbose, which takes
+// several lines.
+type blockEntry struct {
+	form   byte // '{' json-pretty, 'v' verbose, 0 none is open
+	fields map[string]string
+	span   evidence.Span // of the message
+	size   int
+}
+
+var (
+	// verboseHead begins an entry of -o verbose: time, cursor.
+	verboseHead  = regexp.MustCompile(`^[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[s=[0-9a-f]+;`)
+	verboseField = regexp.MustCompile(`^    ([A-Z_0-9]+)=(.*)$`)
+	prettyField  = regexp.MustCompile(`^\s+"([A-Za-z_0-9]+)" : (.*?),?$`)
+	cursorTimes  = regexp.MustCompile(`;b=([0-9a-f]+);m=([0-9a-f]+);t=([0-9a-f]+);`)
+)
+
+// block takes a line of an entry that takes several. It reports whether it was one.
+func (p *pass) block(l line, text string) bool {
+	e := &p.entry
+	switch {
+	case text == "{":
+		p.endEntry()
+		*e = blockEntry{form: '{', fields: map[string]string{}}
+	case len(text) > 40 && text[3] == ' ' && verboseHead.MatchString(text):
+		p.endEntry()
+		*e = blockEntry{form: 'v', fields: map[string]string{}}
+		if m := cursorTimes.FindStringSubmatch(text); m != nil { // the line has them in seconds, the cursor in microseconds
+			e.fields["_BOOT_ID"] = m[1]
+			for i, n := range []string{"__MONOTONIC_TIMESTAMP", "__REALTIME_TIMESTAMP"} {
+				if v, err := strconv.ParseUint(m[2+i], 16, 63); err == nil {
+					e.fields[n] = strconv.FormatUint(v, 10)
+				}
+			}
+		}
+	case e.form == '{':
+		if text == "}" || text == "}," {
+			p.tally.continued++
+			p.endEntry()
+			return true
+		}
+		m := prettyField.FindStringSubmatch(text)
+		if m == nil { // it was no entry
+			p.endEntry()
+			return false
+		}
+		if journalFields[m[1]] && e.size < maxField {
+			e.size += len(m[2])
+			if v := jsonText(json.RawMessage(m[2])); v != "" {
+				e.fields[m[1]] = v
+			}
+		}
+		if m[1] == "MESSAGE" {
+			e.span = p.span(l)
+		}
+	case e.form == 'v':
+		m := verboseField.FindStringSubmatch(text)
+		if m == nil {
+			if !strings.HasPrefix(text, "    ") { // no more of it
+				p.endEntry()
+				return false
+			}
+			break // a message goes on
+		}
+		if journalFields[m[1]] && e.size < maxField {
+			e.size += len(m[2])
+			e.fields[m[1]] = m[2]
+		}
+		if m[1] == "MESSAGE" {
+			e.span = p.span(l)
+		}
+	default:
+		return false
+	}
+	p.tally.continued++
+	return true
+}
+
+// endEntry makes a record of the entry that is open. Its lines were counted as
+// continued: the record takes one of them.
+func (p *pass) endEntry() {
+	e := p.entry
+	p.entry = blockEntry{}
+	if e.form == 0 {
+		return
+	}
+	if r, ok := p.frame.entry(e.fields); ok && e.span.Artifact != "" {
+		r.span, r.line = e.span, r.text
+		p.tally.continued--
+		p.record(r)
+	}
 }

@@ -6,7 +6,8 @@
 //   - /dev/kmsg records "prio,seq,usec,flags;text" (Documentation/ABI/testing/dev-kmsg)
 //   - syslog files (kern.log, messages; RFC 3164 and 5424), with seconds since boot
 //     in the text or without
-//   - journalctl: short in its variants, -o export, -o json, json-sse, json-seq
+//   - journalctl: short in its variants, -o verbose, -o export, -o json, json-pretty,
+//     json-sse, json-seq
 //   - crash dumps of pstore ("Oops#1 Part1"), whose parts may stand newest first
 //   - /var/log/fabricmanager.log
 //
@@ -68,13 +69,19 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return reader.No
 	}
 	named := kernelName.MatchString(path.Base(a.Path))
+	if strings.HasPrefix(text, "{\n") && strings.Contains(text, "\"__REALTIME_TIMESTAMP\" : \"") {
+		return reader.Sure
+	}
 	lines := strings.Split(text, "\n")
+	if verboseHead.MatchString(lines[0]) || separator.MatchString(lines[0]) && len(lines) > 1 && verboseHead.MatchString(lines[1]) {
+		return reader.Sure
+	}
 	if len(lines) > 1 {
 		lines = lines[:len(lines)-1] // the last one may be cut
 	}
 	var f framer
 	var ties clocks
-	framed, own, all, kernel := 0, 0, 0, false
+	framed, own, all, kernel, worded := 0, 0, 0, false, false
 	for _, s := range lines[:min(len(lines), headLines)] {
 		s = clean(s)
 		if strings.TrimSpace(s) == "" {
@@ -89,7 +96,8 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 			if r.shape.kernelOnly() {
 				own++
 			}
-			kernel = kernel || r.kernel && r.shape != bracketDate || kernelWord.MatchString(r.text)
+			worded = worded || kernelWord.MatchString(r.text)
+			kernel = kernel || r.kernel && r.shape != bracketDate
 		default:
 			if ties.header(s, &f) { // the date or uptime beside it
 				continue
@@ -100,11 +108,13 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	switch {
 	case framed == 0 || framed*10 < all*8:
 		return reader.No
-	case own*10 >= framed*8:
+	case jobWord.MatchString(text) && !worded: // a program that counts its seconds
+		return reader.No
+	case own*10 >= framed*8 || worded && !jobWord.MatchString(text):
 		return reader.Sure
 	case jobWord.MatchString(text):
 		return reader.No
-	case kernel || named && framed > 0:
+	case kernel || named:
 		return reader.Sure
 	}
 	return reader.No
@@ -140,6 +150,7 @@ type pass struct {
 	held     []held
 	clocks   clocks
 	oom      oomBlock
+	entry    blockEntry
 	order    int64  // of the last record in a crash dump, 0 outside
 	host     string // that all records named, "" or several
 	hosts    int
@@ -191,12 +202,19 @@ func (p *pass) line(l line) {
 		p.tally.blank++
 		return
 	}
+	if p.block(l, text) {
+		return
+	}
 	r, what := p.frame.frame(text)
 	switch what {
 	case isHeader:
 		p.tally.headers++
 		p.clocks.header(text, &p.frame)
 	case isContinuation:
+		if p.clocks.header(text, &p.frame) {
+			p.tally.headers++
+			return
+		}
 		p.tally.continued++
 		p.continued(strings.TrimSpace(text))
 	case isRecord:
@@ -331,6 +349,7 @@ func (p *pass) flush() {
 
 // finish hands over what was held and says whose log it is.
 func (p *pass) finish(src *source) {
+	p.endEntry()
 	if e, boot, ok := p.oom.end(); ok {
 		p.hold(e, boot)
 	}

@@ -63,6 +63,8 @@ func TestSniff(t *testing.T) {
 		{"a.csv", "index, name, memory.total [MiB]\n0, NVIDIA H100, 81559 MiB\n", reader.No},
 		{"a.txt", "1,2,3\n4,5,6\n", reader.No},
 		{"a.txt", "[rank0]: Traceback (most recent call last):\n", reader.No},
+		{"a.log", "[    0.123456] loading model\n[   12.345678] step 1 loss 2.3\n", reader.No},
+		{"a.json", "{\n  \"loss\": 2.3\n}\n", reader.No},
 		{"a.bin", "6,1,2,-;te\x00xt\n", reader.No},
 		{"a.txt", "", reader.No},
 	} {
@@ -262,6 +264,14 @@ func TestAccounting(t *testing.T) {
 		if sum := n["blank"] + n["headers"] + n["continued"] + n["unframed"] + n["records"]; sum != lineCount(data) {
 			t.Errorf("%s: %d lines accounted for, the file has %d", f, sum, lineCount(data))
 		}
+	}
+}
+
+// TestBraceAlone: a brace that begins no entry takes nothing away from what follows.
+func TestBraceAlone(t *testing.T) {
+	c := read(t, "[   88.000000] x\n{\n[   89.000000] "+xid+"}\n")
+	if len(c.Events) != 1 || c.Events[0].Span.Line != 3 {
+		t.Errorf("events %v", c.Events)
 	}
 }
 
