@@ -124,7 +124,7 @@ type CallError struct {
 	Number   int          `yaml:"number,omitempty" json:"number,omitempty"` // 0 none
 	Driver   string       `yaml:"driver,omitempty" json:"driver,omitempty"` // its name in the CUDA driver
 	Texts    []string     `yaml:"texts" json:"texts"`                       // as printed
-	Sticky   string       `yaml:"sticky" json:"sticky"`                     // process, communicator, no
+	Sticky   string       `yaml:"sticky" json:"sticky"`                     // process, communicator, no, unclear
 	Reported string       `yaml:"reported" json:"reported"`                 // later, at-once, either
 	Proves   string       `yaml:"proves" json:"proves"`
 	Not      string       `yaml:"proves_not" json:"proves_not"`
@@ -145,7 +145,7 @@ type ErrorCause struct {
 const errorTable = "cuda-errors"
 
 var (
-	stickiness = []string{"process", "communicator", "no"}
+	stickiness = []string{"process", "communicator", "no", "unclear"}
 	reportings = []string{"later", "at-once", "either"}
 )
 

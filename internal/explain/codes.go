@@ -153,7 +153,7 @@ func errorText(e *catalog.CallError) string {
 	for _, c := range e.Causes {
 		parts = append(parts, c.Text, c.Entry)
 	}
-	if e.Sticky != "no" {
+	if e.Sticky == "process" || e.Sticky == "communicator" {
 		parts = append(parts, "sticky", e.Sticky)
 	}
 	if e.Reported != "at-once" {
@@ -265,6 +265,7 @@ func reach(e *catalog.CallError) string {
 		"process":      "sticky: every later CUDA call of the process fails",
 		"communicator": "sticky for the communicator",
 		"no":           "not sticky",
+		"unclear":      "whether it is sticky depends on what failed",
 	}[e.Sticky]
 	when := map[string]string{
 		"later":   "asynchronous: reported at a later call than the one that caused it",
