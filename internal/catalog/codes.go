@@ -33,12 +33,16 @@ type Code struct {
 	Severity string `yaml:"severity" json:"severity"`
 	// Nonfatal is the severity where the line says Nonfatal; "" the same.
 	Nonfatal string `yaml:"nonfatal,omitempty" json:"nonfatal,omitempty"`
-	Action   string `yaml:"action" json:"action"` // a key of Actions
-	Who      string `yaml:"who" json:"who"`       // who acts: user, operator, vendor
-	Meaning  string `yaml:"meaning" json:"meaning"`
-	Note     string `yaml:"note,omitempty" json:"note,omitempty"`
-	Drivers  string `yaml:"drivers,omitempty" json:"drivers,omitempty"` // driver or device generations that have it
-	Entry    string `yaml:"entry,omitempty" json:"entry,omitempty"`     // the entry that says more
+	Family   string `yaml:"family,omitempty" json:"family,omitempty"` // what part of the machine it is about, "" for no one part
+	// Certain marks a code that no program and no driver can cause: it proves that
+	// hardware failed.
+	Certain bool   `yaml:"certain,omitempty" json:"certain,omitempty"`
+	Action  string `yaml:"action" json:"action"` // a key of Actions
+	Who     string `yaml:"who" json:"who"`       // who acts: user, operator, vendor
+	Meaning string `yaml:"meaning" json:"meaning"`
+	Note    string `yaml:"note,omitempty" json:"note,omitempty"`
+	Drivers string `yaml:"drivers,omitempty" json:"drivers,omitempty"` // driver or device generations that have it
+	Entry   string `yaml:"entry,omitempty" json:"entry,omitempty"`     // the entry that says more
 }
 
 // A CodeRange speaks of the codes From to To that have no row.
@@ -72,7 +76,8 @@ var (
 		"xid":  {"hardware", "application", "consequence", "notice", "driver", "link"},
 		"sxid": {"fatal", "nonfatal"},
 	}
-	actors = []string{"user", "operator", "vendor"}
+	families = []string{"memory", "bus", "link", "c2c", "firmware"}
+	actors   = []string{"user", "operator", "vendor"}
 	// columns are what a wording may look up.
 	columns = []string{"severity", "nonfatal"}
 )
@@ -190,8 +195,8 @@ func (c *Catalog) Tables() []string {
 }
 
 // StateCodes adds to known what the tables say of the codes in it: the fact
-// <table>.code gives <table>.name, .meaning, .action and .who, proved by the same
-// spans.
+// <table>.code gives <table>.name, .meaning, .action and .who, and for Xid .family
+// and .certain, proved by the same spans.
 func (c *Catalog) StateCodes(known evidence.Known) {
 	for i := range c.tables.Codes {
 		t := &c.tables.Codes[i]
@@ -203,10 +208,13 @@ func (c *Catalog) StateCodes(known evidence.Known) {
 		if !ok {
 			continue
 		}
-		for part, text := range map[string]string{"name": row.Name, "meaning": row.Meaning, "action": Actions[row.Action], "who": row.Who} {
+		for part, text := range map[string]string{"name": row.Name, "family": row.Family, "meaning": row.Meaning, "action": Actions[row.Action], "who": row.Who} {
 			if text != "" && evidence.FactOf(t.Table+"."+part) != nil {
 				known.Set(t.Table+"."+part, evidence.TextOf(text), at.Spans...)
 			}
+		}
+		if evidence.FactOf(t.Table+".certain") != nil {
+			known.Set(t.Table+".certain", evidence.BoolOf(row.Certain), at.Spans...)
 		}
 	}
 }

@@ -60,6 +60,12 @@ func (l *linter) lintCodeTable(x *codeDoc) {
 		if c.Nonfatal != "" {
 			l.one(d, c.Nonfatal, severities, "codes", i, "nonfatal")
 		}
+		if c.Family != "" {
+			l.one(d, c.Family, families, "codes", i, "family")
+		}
+		if c.Certain && c.Severity != "hardware" {
+			l.add(d, d.line("codes", i, "certain"), "codes[%d] is certain, and its severity is not hardware", i)
+		}
 		l.one(d, c.Action, sortedKeys(Actions), "codes", i, "action")
 		l.one(d, c.Who, actors, "codes", i, "who")
 		l.filled(d, c.Meaning, "codes", i, "meaning")

@@ -209,6 +209,8 @@ var FactSpecs = [...]FactSpec{
 	{"xid.code", Int, "leading Xid", "dmesg -T | grep -i xid on {fault.host}", "seconds", "reads"},
 	{"xid.severity", Text, "whether the driver logged a fault code (Xid) and what kind it is: hardware, application, consequence, notice, driver, link", "dmesg -T | grep -i xid on {fault.host}", "seconds", "reads"},
 	{"xid.name", Text, "what the driver's source calls the leading Xid", "", "", ""},
+	{"xid.family", Text, "what the leading Xid is about: memory, bus, link, c2c, firmware", "", "", ""},
+	{"xid.certain", Bool, "the leading Xid proves by itself that hardware failed", "", "", ""},
 	{"xid.meaning", Text, "what the leading Xid means", "", "", ""},
 	{"xid.action", Text, "what the leading Xid calls for", "", "", ""},
 	{"xid.who", Text, "who acts on the leading Xid: user, operator, vendor", "", "", ""},

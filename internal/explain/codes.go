@@ -145,7 +145,7 @@ func holds(text string, numbers, words []string) bool {
 }
 
 func codeText(c *catalog.Code) string {
-	return strings.ToLower(strings.Join([]string{c.Name, c.Severity, c.Action, catalog.Actions[c.Action], c.Who, c.Meaning, c.Note, c.Drivers, c.Entry}, " "))
+	return strings.ToLower(strings.Join([]string{c.Name, c.Severity, c.Family, c.Action, catalog.Actions[c.Action], c.Who, c.Meaning, c.Note, c.Drivers, c.Entry}, " "))
 }
 
 func errorText(e *catalog.CallError) string {
@@ -203,6 +203,9 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 		}
 		if c.Severity != "" {
 			fact("What it is", c.Severity+", "+severityWords[c.Severity])
+		}
+		if c.Certain {
+			fact("What it proves", "that hardware failed; no program and no driver can cause it")
 		}
 		if c.Nonfatal != "" {
 			fact("Where the line says Nonfatal", c.Nonfatal+", "+severityWords[c.Nonfatal])
