@@ -81,7 +81,8 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	}
 	var f framer
 	var ties clocks
-	framed, own, all, kernel, worded := 0, 0, 0, false, false
+	dated := false
+	framed, own, all, kernel, worded := 0, 0, 0, 0, false
 	for _, s := range lines[:min(len(lines), headLines)] {
 		s = clean(s)
 		if strings.TrimSpace(s) == "" {
@@ -97,7 +98,10 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 				own++
 			}
 			worded = worded || kernelWord.MatchString(r.text)
-			kernel = kernel || r.kernel && r.shape != bracketDate
+			if r.kernel && r.shape == syslog {
+				kernel++
+			}
+			dated = dated || r.shape != syslog
 		default:
 			if ties.header(s, &f) { // the date or uptime beside it
 				continue
@@ -110,11 +114,11 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return reader.No
 	case jobWord.MatchString(text) && !worded: // a program that counts its seconds
 		return reader.No
-	case own*10 >= framed*8 || worded && !jobWord.MatchString(text):
+	case own*10 >= framed*8:
 		return reader.Sure
 	case jobWord.MatchString(text):
 		return reader.No
-	case kernel || named:
+	case named || kernel*2 >= framed || worded && dated: // what a service wrote, with a kernel line in it, may be a job's
 		return reader.Sure
 	}
 	return reader.No

@@ -59,6 +59,7 @@ func TestSniff(t *testing.T) {
 		{"train.log", "step 1 loss 2.3\n[   12.345678] NVRM: Xid (PCI:0000:5d:00): 79, x\nstep 2 loss 2.2\nstep 3 loss 2.1\n", reader.No},
 		{"train.log", "2026-03-03 11:02:19,123 INFO trainer: step 1\n", reader.No},
 		{"train.log", "2026-03-03T11:02:19.123456Z stderr F step 1\n", reader.No},
+		{"node.txt", "Mar  3 11:02:19 n1 train[8]: starting\nMar  3 11:02:20 n1 train[8]: ready\nMar  3 11:02:21 n1 kernel: NVRM: Xid (PCI:0000:5d:00): 79, x\n", reader.No},
 		{"a.json", "{\"log\":\"x\\n\",\"stream\":\"stderr\",\"time\":\"2026-01-02T03:04:05Z\"}\n", reader.No},
 		{"a.csv", "index, name, memory.total [MiB]\n0, NVIDIA H100, 81559 MiB\n", reader.No},
 		{"a.txt", "1,2,3\n4,5,6\n", reader.No},
