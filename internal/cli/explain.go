@@ -65,6 +65,7 @@ library, sticky, asynchronous, who acts.`,
 					return err
 				}
 				found := explain.Find(c, query)
+				rows := explain.Rows(c, query)
 				if out.format == "json" && len(found) > 0 {
 					return explain.JSON(w, found)
 				}
@@ -72,10 +73,18 @@ library, sticky, asynchronous, who acts.`,
 					if _, err := fmt.Fprintf(w, "no entry %s; did you mean %s?\n\n", printable(query), id); err != nil {
 						return err
 					}
-				} else if len(found) == 0 {
+				} else if len(found) == 0 && len(rows) == 0 {
 					return fmt.Errorf("no entry fits %q; inquest explain lists all", query)
 				}
-				return explain.Results(w, query, found)
+				if err := explain.Results(w, query, found); err != nil {
+					return err
+				}
+				for _, r := range rows {
+					if _, err := fmt.Fprintf(w, "%s prints what it stands for\n", r); err != nil {
+						return err
+					}
+				}
+				return nil
 			})
 		},
 	}

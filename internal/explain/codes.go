@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -307,3 +308,46 @@ func errorBlocks(e *catalog.CallError) []block {
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// Rows names the rows of tables that a pasted text is about, as commands that print
+// them: the code of an Xid or SXid line, an error whose text or name stands in it.
+func Rows(c *catalog.Catalog, query string) []string {
+	var out []string
+	add := func(row string) {
+		if row = "inquest explain " + row; !slices.Contains(out, row) && len(out) < shownRows {
+			out = append(out, row)
+		}
+	}
+	if len(query) > maxQuery {
+		query = query[:maxQuery]
+	}
+	for _, m := range codeLine.FindAllStringSubmatch(query, shownRows) {
+		table := strings.ToLower(m[1])
+		n, err := strconv.ParseInt(m[2], 10, 64)
+		if t := c.Codes(table); err == nil && t != nil {
+			if _, ok := t.Find(n); ok {
+				add(fmt.Sprintf("%s %d", table, n))
+			}
+		}
+	}
+	t := c.Errors()
+	if t == nil {
+		return out
+	}
+	low := strings.ToLower(query)
+	for i := range t.Errors {
+		e := &t.Errors[i]
+		named := strings.Contains(low, strings.ToLower(e.Name)) || e.Driver != "" && strings.Contains(low, strings.ToLower(e.Driver))
+		if named || slices.ContainsFunc(e.Texts, func(s string) bool { return len(s) >= leastText && strings.Contains(low, strings.ToLower(s)) }) {
+			add(t.Table + " " + strings.Join(strings.Fields(e.Name), " "))
+		}
+	}
+	return out
+}
+
+const (
+	shownRows = 3
+	leastText = 17 // bytes of a printed text that is told from other words
+)
+
+var codeLine = regexp.MustCompile(`\b(S?Xid)\b(?: \([^)]{0,64}\))?:? ?0*(\d{1,5})\b`)

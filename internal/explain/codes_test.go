@@ -95,3 +95,22 @@ func TestTopic(t *testing.T) {
 		}
 	}
 }
+
+func TestRows(t *testing.T) {
+	c := full(t)
+	for query, want := range map[string]string{
+		"NVRM: Xid (PCI:0000:5d:00): 79, pid=1, name=x, GPU has fallen off the bus.":      "inquest explain xid 79",
+		"nvidia-nvswitch2: SXid (PCI:0000:07:00.0): 20034, Fatal, Link 37 LTSSM Fault Up": "inquest explain sxid 20034",
+		"Xid 31 and Xid 43":                                        "inquest explain xid 31, inquest explain xid 43",
+		"CUDA error: misaligned address":                           "inquest explain cuda-errors cudaErrorMisalignedAddress",
+		"CUDA error: an illegal memory access was encountered":     "inquest explain cuda-errors cudaErrorIllegalAddress",
+		"CUBLAS_STATUS_EXECUTION_FAILED when calling cublasGemmEx": "inquest explain cuda-errors CUBLAS_STATUS_EXECUTION_FAILED",
+		"Xid 99999":           "",
+		"my loss is nan":      "",
+		"an invalid argument": "",
+	} {
+		if got := strings.Join(Rows(c, query), ", "); got != want {
+			t.Errorf("%q: %q, want %q", query, got, want)
+		}
+	}
+}
