@@ -8,8 +8,8 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/flightrec"
 	"github.com/inquest-dev/inquest/internal/reader/history"
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
-	"github.com/inquest-dev/inquest/internal/reader/kube"
 	"github.com/inquest-dev/inquest/internal/reader/kernlog"
+	"github.com/inquest-dev/inquest/internal/reader/kube"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
@@ -29,8 +29,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		hosttext.New(plan),
 		smi.New(),
 		stacks.New(),
-		log,
 		kernlog.New(plan),
-		ranklog.New(plan),
+		log,
 	}
 }
