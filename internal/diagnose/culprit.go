@@ -51,6 +51,10 @@ func (c *Case) withoutWords() {
 		if stopped(it) && it.Kind != evidence.Cancelled && !unexpected(it) {
 			return true
 		}
+		// A watchdog that gives up waiting ends its process by an abort.
+		if len(timeouts) > 0 && aborted(it) {
+			return true
+		}
 		// A rank that said why it gave up waiting ended because of that.
 		e := effectOf[it.Who.Rank]
 		return it.Who.Rank != evidence.None && e != nil
@@ -369,12 +373,13 @@ func (c *Case) attribute() {
 		d := it.Span.Line - l.Span.Line
 		return it.Kind == l.Kind && it.Source == l.Source && d >= 0 && d <= 20
 	})
-	if by == nil && role(l) == evidence.RoleFault {
+	if by == nil && role(l) == evidence.RoleFault && l.Attempt >= 0 {
 		r, by = only(func(it *timeline.Item) bool {
 			if it.Kind != evidence.Exited && it.Kind != evidence.LauncherSummary {
 				return false
 			}
-			return !stopped(it)
+			elsewhere := it.Who.Host != "" && l.Who.Host != "" && it.Who.Host != l.Who.Host
+			return !stopped(it) && !elsewhere && (!aborted(it) || l.Kind == evidence.NativeCrash)
 		})
 		if other := c.sameFailureOf(l, r); other != nil { // the launcher noticed one of several
 			return
@@ -457,4 +462,11 @@ func (c *Case) stops(cands []*timeline.Item) []*timeline.Item {
 func stopped(it *timeline.Item) bool {
 	code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
 	return signal == 15 || code == -15 || code == 143 || code == 0 && signal == 0
+}
+
+// aborted reports whether a process ended by an abort, as the one does whose
+// watchdog gave up waiting.
+func aborted(it *timeline.Item) bool {
+	code, signal := it.Attrs["code"].I, it.Attrs["signal"].I
+	return signal == 6 || code == -6 || code == 134
 }

@@ -550,6 +550,7 @@ func (c *Case) candidates() []*timeline.Item {
 		return again
 	})
 	out = c.stops(out)
+	out = c.launcherStops(out)
 	for _, it := range machine {
 		if i := c.recorded(it, out); i >= 0 {
 			if x := out[i]; x.Attempt < 0 && x.Who.Rank == evidence.None && x.Who.Host == "" {
@@ -575,6 +576,38 @@ func (c *Case) candidates() []*timeline.Item {
 		return false
 	})
 	return out
+}
+
+// launcherStops drops the signals that workers received where the launcher says that
+// it sends them, nothing says that the launcher was told to stop itself, and a fault is there for
+// which it did so.
+func (c *Case) launcherStops(cands []*timeline.Item) []*timeline.Item {
+	sent, told := false, false
+	for _, it := range c.Attempt.Items {
+		switch it.Kind {
+		case evidence.LauncherStop:
+			sent = sent || it.Attempt >= 0
+		case evidence.SignalReceived, evidence.Interrupted, evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure, evidence.Cancelled:
+			told = told || !workerSignal(it)
+		}
+	}
+	if !sent || told || !slices.ContainsFunc(cands, func(it *timeline.Item) bool { return role(it) == evidence.RoleFault }) {
+		return cands
+	}
+	return slices.DeleteFunc(cands, workerSignal)
+}
+
+// workerSignal reports whether a process of the training itself says that it was told
+// to stop.
+func workerSignal(it *timeline.Item) bool {
+	if it.Kind != evidence.SignalReceived {
+		return false
+	}
+	switch it.Attrs.Str("what") {
+	case "sigterm", "signal", "sigterm-bypassed", "lightning":
+		return true
+	}
+	return false
 }
 
 // abortAfter is how many lines behind a collective's failure an abort belongs to
@@ -606,8 +639,8 @@ func (c *Case) tied(it *timeline.Item) bool {
 	}
 	p := c.past()
 	return pid > 0 && p.pids[pid] || slices.ContainsFunc(p.failed[:min(len(p.failed), maxHeads)], func(x *timeline.Item) bool {
-		d, ok := timeline.Gap(it, x)
-		return ok && d >= -time.Minute && d <= 2*time.Hour
+		d, bound, ok := c.Timeline.Gap(it, x)
+		return ok && d >= -time.Minute-bound && d <= 2*time.Hour+bound
 	})
 }
 
@@ -737,16 +770,16 @@ func (c *Case) firstTimeout() {
 		return
 	}
 	var first *timeline.Item
-	var gap time.Duration
+	var gap, bound time.Duration
 	for _, it := range c.Attempt.Items {
 		if it.Kind != evidence.CollTimeout || it.Quoted || it.Attempt < 0 {
 			continue
 		}
-		if d, ok := timeline.Written(l, it); ok && (first == nil || d < gap) {
-			first, gap = it, d
+		if d, e, ok := c.Timeline.Reported(l, it); ok && (first == nil || d < gap) {
+			first, gap, bound = it, d, e
 		}
 	}
-	if first == nil || gap <= timeline.OtherHost {
+	if first == nil || gap <= bound {
 		return
 	}
 	name := first.Span.Artifact

@@ -24,6 +24,7 @@ type rule struct {
 	later  []evidence.Kind                    // of these kinds, only what is not known to come before
 	within time.Duration                      // not later than this, where both have times; 0 no bound
 	unless func(from, to *timeline.Item) bool // exception to the rule
+	apart  time.Duration                      // not for an exception more than this before it; 0 no bound
 }
 
 // rules are tried in order; the first that fits is quoted.
@@ -39,14 +40,13 @@ var rules = []rule{
 		unless: func(_, to *timeline.Item) bool { return to.Attrs.Str("severity") != "application" }},
 	{name: "host-oom-kills", text: "the kill for host memory ends the process",
 		from: []evidence.Kind{evidence.HostOOMKill, evidence.HostOOMSched, evidence.HostOOMRay},
-		to:   []evidence.Kind{evidence.WorkerKilled, evidence.NativeCrash, evidence.HostOOMSched, evidence.HostOOMRay, evidence.Exception, evidence.SignalReceived, evidence.StoreError}, any: true,
+		to:   []evidence.Kind{evidence.WorkerKilled, evidence.NativeCrash, evidence.HostOOMSched, evidence.HostOOMRay, evidence.Exception, evidence.SignalReceived, evidence.StoreError}, any: true, apart: 2 * time.Minute,
 		unless: func(from, to *timeline.Item) bool {
 			if from.Kind == to.Kind || rankOfKill(from) > rankOfKill(to) {
 				return true
 			}
-			// An exception elsewhere, or well before the kill, is another matter.
-			d, timed := timeline.Gap(to, from)
-			return to.Kind == evidence.Exception && (timed && d > 2*time.Minute || from.Who.Rank != to.Who.Rank && from.Who.Rank != evidence.None && to.Who.Rank != evidence.None)
+			// An exception elsewhere is another matter.
+			return to.Kind == evidence.Exception && from.Who.Rank != to.Who.Rank && from.Who.Rank != evidence.None && to.Who.Rank != evidence.None
 		}},
 	{name: "assert-poisons-context", text: "after a device-side assertion every later CUDA call of the process fails",
 		from: []evidence.Kind{evidence.CUDAAssert}, to: []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.Exception, evidence.NativeCrash, evidence.CUDAAssert}, same: true},
@@ -59,14 +59,41 @@ var rules = []rule{
 	{name: "stop-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}, to: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted, evidence.TimeLimit, evidence.Preempted, evidence.Exception, evidence.NativeCrash}, any: true, later: []evidence.Kind{evidence.Exception, evidence.NativeCrash}, within: 10 * time.Minute,
 		unless: func(from, to *timeline.Item) bool { return from.Kind == to.Kind }},
+	{name: "one-stop-on-each-host", text: "the scheduler's daemon on each host records the one stop",
+		from: hostStops, to: hostStops, any: true,
+		unless: func(from, to *timeline.Item) bool {
+			return from.Kind != to.Kind || jobOf(from) == "" || jobOf(from) != jobOf(to)
+		}},
 	{name: "stop-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.Cancelled}, to: []evidence.Kind{evidence.SignalReceived, evidence.Cancelled}, any: true, later: []evidence.Kind{evidence.Cancelled}, within: 10 * time.Minute,
 		unless: func(_, to *timeline.Item) bool { return to.Attrs.Str("what") == "srun" }},
+	{name: "failed-rank-stops-the-rest", text: "once a rank has failed, the launcher or the scheduler tells the others to stop",
+		from: selfStanding, to: []evidence.Kind{evidence.SignalReceived}, any: true, later: []evidence.Kind{evidence.SignalReceived}},
 	{name: "signal-cancels-step", text: "srun was told to stop and cancels its step",
 		from: []evidence.Kind{evidence.SignalReceived}, to: []evidence.Kind{evidence.Cancelled}, within: 10 * time.Minute,
 		unless: func(from, _ *timeline.Item) bool { return from.Attrs.Str("what") != "srun" }},
 	{name: "signal-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted}, to: []evidence.Kind{evidence.Exception, evidence.Interrupted, evidence.NativeCrash, evidence.CUDAFault, evidence.SignalReceived}, within: 2 * time.Minute},
+}
+
+var hostStops = []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}
+
+// jobOf is the scheduler's job whose end it records, "" if it names none.
+func jobOf(it *timeline.Item) string {
+	_, id, _ := strings.Cut(timeline.StepID(it), " ")
+	job, _, _ := strings.Cut(id, ".")
+	return job
+}
+
+// selfStanding are faults that no signal to stop brings about: beside one of them the
+// signals to other ranks are how the rest of the job was ended.
+var selfStanding = []evidence.Kind{
+	evidence.DeviceOOM, evidence.DeviceOOMRaw, evidence.LibraryOOM, evidence.NCCLOOM, evidence.PinnedOOM, evidence.ManagedOOM,
+	evidence.HostAllocFailed, evidence.ShmExhausted, evidence.WorkerKilled,
+	evidence.NonfiniteValue, evidence.NonfiniteNamed, evidence.LossOmitted, evidence.ScaleFloor, evidence.SDCSuspected,
+	evidence.Xid, evidence.SXid, evidence.ECCError, evidence.LinkError, evidence.DeviceLost, evidence.CUDAAssert,
+	evidence.CollDesync, evidence.CollMisuse, evidence.NetworkFault,
+	evidence.DiskFull, evidence.DiskQuota, evidence.CheckpointBad, evidence.ShapeMismatch, evidence.IndexRange, evidence.MissingDep,
 }
 
 // between holds the rules by which one kind can explain another, in their order.
@@ -111,10 +138,8 @@ func (c *Case) explains(a, b *timeline.Item) *rule {
 				continue
 			}
 		}
-		if r.within > 0 {
-			if d, ok := timeline.Gap(a, b); ok && (d > r.within || d < -r.within) {
-				continue
-			}
+		if d, bound, ok := c.Timeline.Gap(a, b); ok && (r.within > 0 && d.Abs() > r.within+bound || r.apart > 0 && b.Kind == evidence.Exception && -d > r.apart+bound) {
+			continue
 		}
 		return r
 	}

@@ -418,6 +418,9 @@ func (s *Study) limits(inc *incident.Incident) {
 	if n := s.Timeline.Unshared; n > 0 {
 		add(fmt.Sprintf("No time says to which of %d launches %d records of the machine belong; not all of them were held against every launch.", len(s.Timeline.Attempts), n))
 	}
+	for _, x := range s.Timeline.Conflicts {
+		add(x.Text, x.Spans...)
+	}
 	c := s.Cases[s.Main]
 	for _, r := range c.Rivals {
 		if r.Source >= 0 && s.Timeline.TwoRuns(c.Lead, r) {
@@ -488,6 +491,7 @@ func (s *Study) ranks(inc *incident.Incident) {
 				out.BusID = &b
 			}
 		}
+		seat(&out, s.Timeline.Seat(r))
 		for _, it := range items[r] {
 			set(it.Who)
 			arts[it.Span.Artifact] = true
@@ -531,9 +535,7 @@ func (s *Study) ranks(inc *incident.Incident) {
 		sort.Strings(out.Artifacts)
 		inc.Ranks = append(inc.Ranks, out)
 	}
-	for _, h := range s.Timeline.Hosts {
-		inc.Hosts = append(inc.Hosts, incident.Host{Host: h, Basis: "no shared event bounds this host's clock"})
-	}
+	s.hosts(inc)
 	s.recorded(inc)
 	s.printed(inc)
 }

@@ -46,6 +46,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 	}
 	if sum != nil {
 		out.Size, out.Digest = sum.n, sum.String()
+		out.CutLine = sum.n > 0 && sum.last != '\n'
 	}
 	if !tabular {
 		events, facts := embedded(ctx, f, tables, sink.Events)

@@ -172,7 +172,7 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 	} else {
 		a = gather(ctx, f, r, tables, n)
 	}
-	res := result{source: timeline.Source{Artifact: a.Artifact, Events: a.Events, Series: a.Series, Facts: a.Facts}}
+	res := result{source: timeline.Source{Artifact: a.Artifact, Events: a.Events, Series: a.Series, Facts: a.Facts, CutLine: a.CutLine}}
 	own := &res.source.Artifact
 	own.Owner = f.Owner
 	if a.Read {
@@ -227,6 +227,7 @@ type digest struct {
 	sha   hash.Hash
 	crc   uint32
 	n     int64
+	last  byte // the last byte read
 	ended bool
 }
 
@@ -244,6 +245,9 @@ func newDigest(in io.ReadCloser, size int64) *digest {
 func (d *digest) Read(p []byte) (int, error) {
 	n, err := d.in.Read(p)
 	d.n += int64(n)
+	if n > 0 {
+		d.last = p[n-1]
+	}
 	if d.sha != nil && d.n <= shaLimit {
 		d.sha.Write(p[:n])
 	}

@@ -68,6 +68,12 @@ func diagnose(t testing.TB, paths ...string) *incident.Incident {
 func job(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
+	writeJob(t, dir, files)
+	return dir
+}
+
+func writeJob(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
 	for name, text := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
@@ -77,7 +83,6 @@ func job(t testing.TB, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 // log diagnoses one log.

@@ -282,7 +282,7 @@ var Specs = [...]Spec{
 	{PhaseMark, "the run enters a phase", "", RoleProgress, 0, []AttrSpec{{"phase", Text, "load, setup, train, evaluation, checkpoint, generation, compile, optimizer, end"}}},
 	{Finished, "the run says that it is complete", "", RoleProgress, 0, []AttrSpec{attrWhat}},
 	{CheckpointSaved, "a checkpoint was written", "", RoleProgress, 0, []AttrSpec{{"path", Text, ""}, {"step", Int, ""}}},
-	{RankInfo, "maps a rank to host, device or pid", "", RoleContext, 0, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrPID, attrGPU, attrHost, {"world", Int, ""}, {"peers", Int, "other ranks of its group"}}},
+	{RankInfo, "maps a rank to host, device or pid", "", RoleContext, 0, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrPID, attrGPU, attrHost, {"world", Int, ""}, {"peers", Int, "other ranks of its group"}, {"physical", Int, "device index on the host, as nvidia-smi counts"}, {"joined", Bool, "it has joined the communicator of all ranks"}}},
 
 	// The machine beside the run.
 	{GPUUsage, "used and total memory of one device", "", RoleContext, 0, []AttrSpec{attrGPU, {"used", Size, ""}, {"total", Size, ""}, {"free", Size, ""}, {"util", Float, "per cent"}, {"name", Text, ""}, {"no_processes", Bool, "the table lists no process at all"}, attrUUID,

@@ -62,6 +62,7 @@ type Artifact struct {
 	ModTime    time.Time
 
 	Read    bool // a reader read it; else Fate says what the walk found
+	CutLine bool // the last line has no end
 	Share   int  // among how many artifacts it was read: what is kept of it shrinks with that
 	Events  []evidence.Event
 	Series  []*evidence.Series
@@ -321,6 +322,7 @@ func (c *coder) head(a *Artifact) {
 	c.int(&a.Confidence)
 	c.time(&a.ModTime)
 	c.bool(&a.Read)
+	c.bool(&a.CutLine)
 	c.int(&a.Share)
 }
 

@@ -3,6 +3,7 @@ package timeline
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -18,14 +19,6 @@ const (
 )
 
 func (r Relation) String() string { return [...]string{"unknown", "before", "after"}[r] }
-
-// Assumed clock errors where no shared event bounds them. A cluster that keeps
-// time agrees to milliseconds, one that does not differs by minutes; without
-// evidence the larger is taken, because a wrong order is worse than none.
-const (
-	OtherHost = 60 * time.Second
-	sameHost  = time.Second
-)
 
 // Compare is Order with its basis in words.
 func (t *Timeline) Compare(a, b *Item) (Relation, string) {
@@ -51,7 +44,8 @@ const (
 	byPlace
 	byStep
 	byClock  // one clock, or those of one host
-	byClocks // those of different hosts
+	byTie    // those of two hosts that shared events tie
+	byClocks // those of different hosts, further apart than clocks and zones may be
 	byMergedPlace
 )
 
@@ -77,16 +71,31 @@ func (t *Timeline) order(a, b *Item) (Relation, basis) {
 	if r, by := t.byTime(a, b); r != Unknown {
 		return r, by
 	}
-	if sameFile {
+	if sameFile && !interleaved(a, b) {
 		return byOffset(a, b), byMergedPlace
 	}
 	return Unknown, byNothing
 }
 
+// interleaved reports whether two lines of one log are of processes of different ranks:
+// who merged their output wrote what it got when it got it, and buffers come late. What a
+// launcher says of a rank it writes itself.
+func interleaved(a, b *Item) bool {
+	return a.Who.Rank != b.Who.Rank && a.Who.Rank != evidence.None && b.Who.Rank != evidence.None && !byLauncher(a) && !byLauncher(b)
+}
+
+func byLauncher(it *Item) bool {
+	switch it.Kind {
+	case evidence.Exited, evidence.LauncherSummary, evidence.LauncherStop, evidence.Cancelled:
+		return true
+	}
+	return false
+}
+
 // words are the basis by which r was found, or what an order would have needed.
 func (t *Timeline) words(by basis, r Relation, a, b *Item) string {
 	sides := [2]string{"before", "after"}
-	if by == byClock || by == byClocks {
+	if by == byClock || by == byTie || by == byClocks {
 		sides = [2]string{"earlier", "later"}
 	}
 	side := sides[0]
@@ -103,13 +112,9 @@ func (t *Timeline) words(by basis, r Relation, a, b *Item) string {
 		return "position in the same log"
 	case byStep:
 		return fmt.Sprintf("step %d %s step %d", a.Step, side, b.Step)
-	case byClock, byClocks:
-		gap, _ := Gap(a, b)
-		clocks := "one clock"
-		if by == byClocks {
-			clocks = "clocks of different hosts, not known to agree better than 60 s"
-		}
-		return fmt.Sprintf("time: %s %s (%s)", gap.Abs().Round(time.Millisecond), side, clocks)
+	case byClock, byTie, byClocks:
+		x := t.apart(a, b)
+		return fmt.Sprintf("time: %s %s (%s)", round(x.gap), side, x.clocks())
 	case byMergedPlace:
 		return "position in the same merged log"
 	}
@@ -173,37 +178,112 @@ func began(it *Item) evidence.Stamp {
 }
 
 func (t *Timeline) byTime(a, b *Item) (Relation, basis) {
-	sa, sb := began(a), began(b)
-	gap, ok := between(sa, sb)
-	if !ok {
-		return Unknown, byNothing
-	}
-	bound, by := sa.Error+sb.Error+sameHost, byClock
-	ha, hb := a.Who.Host, b.Who.Host
-	if sa.Clock == "boot" && (a.Source != b.Source) {
-		return Unknown, byNothing
-	}
-	if a.Source != b.Source && (ha != hb || ha == "" && t.multi) {
-		bound, by = sa.Error+sb.Error+OtherHost, byClocks
-	}
-	if a.Source == b.Source && ha == hb {
-		bound = sa.Error + sb.Error
-	}
+	x := t.apart(a, b)
 	switch {
-	case gap > bound:
-		return Before, by
-	case -gap > bound:
-		return After, by
+	case !x.ok:
+		return Unknown, byNothing
+	case x.gap > x.bound:
+		return Before, x.by
+	case -x.gap > x.bound:
+		return After, x.by
 	}
 	return Unknown, byNothing
 }
 
+// A distance is the time from one event to another with what is known of the clocks.
+type distance struct {
+	gap   time.Duration // corrected by the offset of the clocks where it is known
+	bound time.Duration // the gap is known to this
+	by    basis
+	tie   Tie
+	hosts [2]string
+	ok    bool
+}
+
+// apart measures from a to b. Times of one clock are as far apart as they say; those
+// of two clocks are corrected by what shared events tell of the two, and where none
+// do, they may be off by Skew, and by Zones if they name no zone.
+func (t *Timeline) apart(a, b *Item) distance { return t.measure(a, b, began(a), began(b)) }
+
+func (t *Timeline) measure(a, b *Item, sa, sb evidence.Stamp) distance {
+	x := distance{bound: sa.Error + sb.Error, by: byClock, hosts: [2]string{a.Who.Host, b.Who.Host}}
+	if sa.Clock == "boot" && a.Source != b.Source {
+		return x
+	}
+	one := a.clock == b.clock
+	if a.Source == b.Source && a.Who.Host == b.Who.Host && (one || t.single || (sa.Zone == "") == (sb.Zone == "") && !interleaved(a, b)) || sa.Clock != "wall" {
+		x.gap, x.ok = between(sa, sb)
+		return x
+	}
+	if one && a.Who.Host != "" {
+		x.bound += sameHost
+		x.gap, x.ok = between(sa, sb)
+		return x
+	}
+	if tie, ok := t.clocks.tie(a.clock, b.clock); ok {
+		if x.gap, x.ok = subtract(sa, sb); x.ok {
+			x.gap -= tie.Offset
+			x.tie, x.by = tie, byTie
+			away := time.Duration(math.MaxInt64)
+			if usable(sa) && !sa.NoYear {
+				away = sa.Time.Sub(tie.At).Abs()
+			} else if d, ok := subtract(sa, evidence.Stamp{Time: tie.At, Written: "x", Clock: "wall"}); ok {
+				away = d.Abs()
+			}
+			x.bound += tie.Error + time.Duration(drift*min(float64(away), float64(30*24*time.Hour)))
+			return x
+		}
+	}
+	x.gap, x.ok = between(sa, sb)
+	if a.Who.Host == "" && b.Who.Host == "" && t.single {
+		x.bound += sameHost
+		return x
+	}
+	x.by = byClocks
+	x.bound += Skew
+	if sa.Zone == "" {
+		x.bound += Zones
+	}
+	return x
+}
+
+// clocks says what is known of the clocks.
+func (x distance) clocks() string {
+	switch x.by {
+	case byTie:
+		who := "the two clocks"
+		if x.hosts[0] != "" && x.hosts[1] != "" && x.hosts[0] != x.hosts[1] {
+			who = "clocks of " + x.hosts[0] + " and " + x.hosts[1]
+		}
+		return fmt.Sprintf("%s agree to %s, from %s", who, round(x.bound), x.tie.Words())
+	case byClocks:
+		return fmt.Sprintf("more than clocks of different hosts may differ by, %s", long(x.bound))
+	}
+	return "one clock"
+}
+
+func round(d time.Duration) time.Duration {
+	d = d.Abs()
+	if d < 10*time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}
+
+func long(d time.Duration) string { return strings.TrimSuffix(d.Round(time.Minute).String(), "0s") }
+
 // between returns b - a, if the two stamps can be subtracted.
 func between(a, b evidence.Stamp) (time.Duration, bool) {
-	if !a.Known() || !b.Known() || a.Clock != b.Clock {
+	if (a.Zone == "") != (b.Zone == "") {
 		return 0, false
 	}
-	if (a.Zone == "") != (b.Zone == "") {
+	return subtract(a, b)
+}
+
+// subtract returns b - a as they are written: the difference of two zones, or
+// of a zone and none, is in it.
+func subtract(a, b evidence.Stamp) (time.Duration, bool) {
+	if !a.Known() || !b.Known() || a.Clock != b.Clock {
 		return 0, false
 	}
 	ta, tb := a.Time, b.Time
@@ -250,14 +330,16 @@ func (t *Timeline) why(a, b *Item) string {
 		return "they stand in different files and one of the lines carries no time and no step"
 	case a.Stamp.Clock != b.Stamp.Clock:
 		return "one time counts from the boot of the host and the other is a date; no shared event ties the clocks"
-	case (a.Stamp.Zone == "") != (b.Stamp.Zone == ""):
-		return "one time has a zone and the other has none"
 	}
-	if gap, ok := between(a.Stamp, b.Stamp); ok {
-		if gap < 0 {
-			gap = -gap
-		}
-		return fmt.Sprintf("the times differ by %s, less than the clocks of different hosts may (60 s; no shared event bounds them)", gap.Round(time.Millisecond))
+	switch x := t.apart(a, b); {
+	case x.ok && x.by == byTie:
+		return fmt.Sprintf("the times differ by %s, and %s", round(x.gap), x.clocks())
+	case x.ok && x.by == byClock:
+		return fmt.Sprintf("the times differ by %s, less than they are known to (%s)", round(x.gap), round(x.bound))
+	case x.ok:
+		return fmt.Sprintf("the times differ by %s, and no shared event tells how far the clocks of the two hosts do", round(x.gap))
+	case (a.Stamp.Zone == "") != (b.Stamp.Zone == ""):
+		return "one time has a zone and the other has none; no shared event ties the clocks"
 	}
 	return "no time, step or position orders them"
 }
@@ -314,9 +396,19 @@ func (t *Timeline) TwoRuns(a, b *Item) bool {
 	return both >= 3 && other*2 > both
 }
 
-// Gap returns the time from a to b where both carry comparable times.
-func Gap(a, b *Item) (time.Duration, bool) { return between(began(a), began(b)) }
+// Gap returns the time from a to b, corrected by what is known of the clocks, and the
+// bound to which it is known; ok is false where nothing tells.
+func (t *Timeline) Gap(a, b *Item) (gap, bound time.Duration, ok bool) {
+	x := t.apart(a, b)
+	return x.gap, x.bound, x.ok
+}
 
 // Written returns the time from a to b as their lines state it, where the two can
 // be compared.
 func Written(a, b *Item) (time.Duration, bool) { return between(a.Stamp, b.Stamp) }
+
+// Reported is Gap between the times that the lines state, with no wait taken off.
+func (t *Timeline) Reported(a, b *Item) (gap, bound time.Duration, ok bool) {
+	x := t.measure(a, b, a.Stamp, b.Stamp)
+	return x.gap, x.bound, x.ok
+}

@@ -23,6 +23,7 @@ import (
 //	series N NAME…                                  names of the series of launch N
 //	facts N NAME=VALUE…                             facts of launch N
 //	gap A B SECONDS|none
+//	conflict SUBSTRING                          a contradiction about who runs where
 func TestScripts(t *testing.T) {
 	testkit.Run(t, os.DirFS("testdata/script"), func(t *testing.T, c *testkit.Case) {
 		tl := c.Timeline()
@@ -107,9 +108,14 @@ func check(c *testkit.Case, tl *timeline.Timeline, e testkit.Expectation) string
 		got, want = strings.Join(have, " "), strings.Join(e.Args[1:], " ")
 	case "who":
 		return c.Match(tl, item(e.Arg(0)), "", e.With)
+	case "conflict":
+		if !slices.ContainsFunc(tl.Conflicts, func(c timeline.Conflict) bool { return strings.Contains(c.Text, e.Arg(0)) }) {
+			return fmt.Sprintf("the conflicts are %v", tl.Conflicts)
+		}
+		return ""
 	case "gap":
 		got, want = "none", e.Arg(2)
-		if d, ok := timeline.Gap(item(e.Arg(0)), item(e.Arg(1))); ok {
+		if d, _, ok := tl.Gap(item(e.Arg(0)), item(e.Arg(1))); ok {
 			got = fmt.Sprint(d.Seconds())
 		}
 	default:

@@ -32,6 +32,7 @@ type Item struct {
 	ID      string // e1, e2, ... in artifact order, then offset
 	Source  int    // index into Timeline.Sources
 	Attempt int    // index into Timeline.Attempts; -1 for the machine's own records
+	clock   int    // index into clocks.names; -1 without a time of day
 }
 
 // An Attempt is one start of the job: the parts of all artifacts that belong
@@ -55,13 +56,21 @@ type Part struct {
 
 // A Timeline is all events of one job.
 type Timeline struct {
-	Sources  []Source
-	Items    []*Item
-	Attempts []*Attempt
-	Hosts    []string
-	Unshared int   // machine records without a place that are not listed with every attempt, see maxShared
-	all      []int // 0 to len(Attempts)-1, see every
-	multi    bool  // more than one host is in evidence
+	Sources   []Source
+	Items     []*Item
+	Attempts  []*Attempt
+	Hosts     []string
+	Unshared  int        // machine records without a place that are not listed with every attempt, see maxShared
+	all       []int      // 0 to len(Attempts)-1, see every
+	multi     bool       // more than one host is in evidence
+	single    bool       // nothing speaks against one host for all
+	Conflicts []Conflict // statements of who runs where that exclude each other
+	seats     map[int]*Seat
+	intro     map[int]int    // by source: the one rank that its lines introduce
+	hostOf    map[int]string // by rank, where all its lines agree
+	said      map[int]string // by source: the host whose log its lines say it is
+	paths     map[string]int // index into Sources
+	clocks    *clocks
 }
 
 // Build orders sources (already in report order) into a timeline.
@@ -74,12 +83,13 @@ type Timeline struct {
 //  4. Attach records of the machine (nvidia-smi, kernel, accounting) to every
 //     attempt that they can concern, within maxShared.
 //  5. Mark what a merged log repeats of the ranks' own files.
+//  6. Compare the hosts' clocks by the events that several of them saw.
 func Build(sources []Source) *Timeline {
 	t := &Timeline{Sources: sources}
 	for i := range sources {
 		for j := range sources[i].Events {
 			it := &Item{Event: sources[i].Events[j], Source: i, Attempt: -1}
-			restate(it)
+			restate(it, sources[i].CutLine && it.Span.Offset+it.Span.Length >= sources[i].Artifact.Size)
 			t.Items = append(t.Items, it)
 		}
 	}
@@ -91,6 +101,7 @@ func Build(sources []Source) *Timeline {
 	t.group()
 	t.copies()
 	t.errorFiles()
+	t.compareClocks()
 	return t
 }
 
@@ -133,8 +144,9 @@ var lostPeer = []string{"ConnectionResetError", "ConnectionRefusedError", "Broke
 // memory" for page-locked host memory as well as for the device's, and a loader
 // worker that is gone shows as a broken connection when the main process fetches
 // the file descriptor of the batch that it left behind
-// (torch/multiprocessing/reductions.py, rebuild_storage_fd).
-func restate(it *Item) {
+// (torch/multiprocessing/reductions.py, rebuild_storage_fd). What a collective
+// failed of is not known where the log is cut inside the message, but that one failed is.
+func restate(it *Item, cut bool) {
 	if it.Kind == evidence.Exception && slices.Contains(lostPeer, it.Attrs.Str("type")) {
 		for _, f := range it.Stack {
 			if f.Function == "rebuild_storage_fd" || f.Function == "rebuild_storage_filename" {
@@ -142,6 +154,10 @@ func restate(it *Item) {
 				return
 			}
 		}
+	}
+	if it.Kind == evidence.Exception && cut && strings.HasSuffix(it.Attrs.Str("type"), "DistBackendError") {
+		it.Kind, it.Attrs = evidence.CollTeardown, nil
+		return
 	}
 	if it.Kind != evidence.DeviceOOMRaw && it.Kind != evidence.ManagedOOM || len(it.Stack) == 0 {
 		return
@@ -171,6 +187,8 @@ func runlike(s *Source) bool {
 			continue
 		}
 		switch e.Kind {
+		case evidence.RankInfo:
+			return true
 		case evidence.Xid, evidence.SXid, evidence.HostOOMKill, evidence.LinkError, evidence.DeviceLost, evidence.NetworkFault, evidence.Preempted, evidence.NodeFailure:
 			continue // the machine's own words; they need another sign of a run
 		}
@@ -586,208 +604,4 @@ func (a *Attempt) span(s evidence.Stamp) {
 // sameClock reports whether two stamps can be compared.
 func sameClock(a, b evidence.Stamp) bool {
 	return a.Clock == b.Clock && a.NoYear == b.NoYear && a.NoDate == b.NoDate && (a.Zone == "") == (b.Zone == "")
-}
-
-// identify completes who each event is about.
-//
-//  1. The artifact's owner fills rank and host that the line does not state. A
-//     host in the lines themselves counts before one in the artifact's name.
-//  2. A pid that any line ties to a rank gives the rank to lines with the pid.
-//  3. Where every process of a host works on a device of its own (NCCL names pid
-//     and device on each line), the device is the local rank; a local rank is
-//     the global rank where the job shows one host only.
-//  4. A device fault in the kernel's words gets the rank whose CUDA error tells
-//     of the same kind of fault, if only one rank and one device show any.
-func (t *Timeline) identify() {
-	byPID := map[string]int{}
-	pidKey := func(host string, pid int) string { return fmt.Sprintf("%s/%d", host, pid) }
-	tie := func(key string, rank int) {
-		if r, ok := byPID[key]; ok && r != rank {
-			rank = evidence.None // two processes: another host, or another launch
-		}
-		byPID[key] = rank
-	}
-	// A log whose own lines name several ranks is no rank's file, whatever its
-	// name says.
-	several := map[int]bool{}
-	first := map[int]int{}
-	for _, it := range t.Items {
-		if r := it.Who.Rank; r != evidence.None {
-			if old, ok := first[it.Source]; ok && old != r {
-				several[it.Source] = true
-			}
-			first[it.Source] = r
-		}
-	}
-	hosts := map[string]bool{}
-	said := t.hostsSaid()
-	for _, it := range t.Items {
-		o := t.Sources[it.Source].Artifact.Owner
-		w := &it.Who
-		if w.Rank == evidence.None && !several[it.Source] {
-			w.Rank = o.Rank
-		}
-		if w.LocalRank == evidence.None {
-			w.LocalRank = o.LocalRank
-		}
-		if w.Host == "" {
-			w.Host = o.Host
-			if h, ok := said[it.Source]; ok && o.Host != "" {
-				w.Host = h
-			}
-		}
-		if w.Host != "" && it.Kind != evidence.NodeState && it.Kind != evidence.JobEvent { // these tell of hosts of a whole cluster
-			hosts[w.Host] = true
-		}
-		if w.PID != evidence.None && w.Rank != evidence.None {
-			tie(pidKey(w.Host, w.PID), w.Rank)
-			tie(pidKey("", w.PID), w.Rank)
-		}
-	}
-	for h := range hosts {
-		t.Hosts = append(t.Hosts, h)
-	}
-	sort.Strings(t.Hosts)
-	t.multi = len(t.Hosts) > 1
-	devices := t.ownDevices(pidKey)
-	for _, it := range t.Items {
-		w := &it.Who
-		if w.Rank == evidence.None && w.PID != evidence.None {
-			if r, ok := byPID[pidKey(w.Host, w.PID)]; ok {
-				w.Rank = r
-			} else if r, ok := byPID[pidKey("", w.PID)]; ok {
-				w.Rank = r
-			}
-		}
-		if d, ok := devices[pidKey(w.Host, w.PID)]; ok && w.PID != evidence.None && w.LocalRank == evidence.None && w.Rank == evidence.None {
-			w.LocalRank = d
-		}
-		if w.Rank == evidence.None && w.LocalRank != evidence.None && !t.multi {
-			w.Rank = w.LocalRank
-		}
-	}
-	// A rank works on one host: what any of its lines says holds for all.
-	hostOf := map[int]string{}
-	for _, it := range t.Items {
-		if r, h := it.Who.Rank, it.Who.Host; r != evidence.None && h != "" && it.Stamp.Clock != "boot" {
-			if old, ok := hostOf[r]; ok && old != h {
-				h = "" // two hosts: a relaunch elsewhere, or a rank of another job
-			}
-			hostOf[r] = h
-		}
-	}
-	for _, it := range t.Items {
-		if it.Who.Host == "" && it.Who.Rank != evidence.None {
-			it.Who.Host = hostOf[it.Who.Rank]
-		}
-	}
-	type group struct {
-		kinds   []evidence.Kind // in the process's words
-		kernels []evidence.Kind // in the kernel's words
-	}
-	for _, g := range []group{
-		{[]evidence.Kind{evidence.ECCError, evidence.LinkError, evidence.DeviceLost, evidence.CUDAFault}, []evidence.Kind{evidence.Xid, evidence.DeviceLost}},
-	} {
-		ranks := map[int]bool{}
-		for _, it := range t.Items {
-			if slices.Contains(g.kinds, it.Kind) && it.Who.Rank != evidence.None && it.Stamp.Clock != "boot" {
-				ranks[it.Who.Rank] = true
-			}
-		}
-		devices := map[string]bool{}
-		for _, it := range t.Items {
-			if slices.Contains(g.kernels, it.Kind) {
-				devices[it.Who.Host+" "+it.Who.BusID] = true
-			}
-		}
-		if len(ranks) != 1 || len(devices) != 1 {
-			continue
-		}
-		for r := range ranks {
-			for _, it := range t.Items {
-				if slices.Contains(g.kernels, it.Kind) && it.Who.Rank == evidence.None {
-					it.Who.Rank = r
-				}
-			}
-		}
-	}
-}
-
-// hostsSaid returns, by source, the host whose log the lines say it is. Such is
-// the one that torchrun's summary names, since each agent lists its own workers
-// only, or else the one that most of the log's events state while none states
-// another. Lines that tell of the end of a process, perhaps of one elsewhere
-// (srun, mpirun), do not count.
-func (t *Timeline) hostsSaid() map[int]string {
-	type tally struct {
-		events, stating int
-		summary, lines  map[string]bool
-	}
-	of := map[int]*tally{}
-	for _, it := range t.Items {
-		n := of[it.Source]
-		if n == nil {
-			n = &tally{summary: map[string]bool{}, lines: map[string]bool{}}
-			of[it.Source] = n
-		}
-		n.events++
-		if it.Who.Host == "" || it.Stamp.Clock == "boot" {
-			continue
-		}
-		_, agent := it.Attrs["first_observed"]
-		switch r := role(it); {
-		case it.Kind == evidence.LauncherSummary && agent:
-			n.summary[it.Who.Host] = true
-		case r == evidence.RoleExit || r == evidence.RoleStop:
-		default:
-			n.stating++
-			n.lines[it.Who.Host] = true
-		}
-	}
-	said := map[int]string{}
-	for i, n := range of {
-		from := n.summary
-		if len(from) == 0 && n.stating*2 > n.events {
-			from = n.lines
-		}
-		if len(from) == 1 {
-			for h := range from {
-				said[i] = h
-			}
-		}
-	}
-	return said
-}
-
-func role(it *Item) evidence.Role {
-	if s := evidence.SpecOf(it.Kind); s != nil {
-		return s.Role
-	}
-	return 0
-}
-
-// ownDevices maps the processes of the run's own lines to their device, if at
-// least two are seen and no two of a host share one.
-func (t *Timeline) ownDevices(key func(string, int) string) map[string]int {
-	of := map[string]int{}
-	taken := map[string]string{}
-	for _, it := range t.Items {
-		w := it.Who
-		if w.PID == evidence.None || w.Device == evidence.None || it.Kind == evidence.GPUProcess || it.Stamp.Clock == "boot" {
-			continue
-		}
-		k := key(w.Host, w.PID)
-		if d, ok := of[k]; ok && d != w.Device {
-			return nil
-		}
-		slot := fmt.Sprintf("%s/%d", w.Host, w.Device)
-		if p, ok := taken[slot]; ok && p != k {
-			return nil
-		}
-		of[k], taken[slot] = w.Device, k
-	}
-	if len(of) < 2 {
-		return nil
-	}
-	return of
 }

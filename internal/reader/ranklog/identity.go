@@ -188,12 +188,82 @@ func (s *session) learn(m *message) {
 		who.PID, _ = decimal(f[2], 0)
 		who.Rank, _ = decimal(f[3], 0)
 		who.LocalRank, _ = decimal(f[4], 0)
+	case strings.Contains(m.text, "RANK=") || strings.Contains(m.text, "WORLD_SIZE"), strings.Contains(m.text, "world_size"), strings.Contains(m.text, "world size"):
+		s.introduce(m)
+		return
 	default:
 		return
 	}
 	if !m.ranked {
 		s.emit(s.rankInfo(m, who, world, gpu))
 	}
+}
+
+// An introduction is one line or, as env prints it, several, in which a process says
+// its rank and the number of ranks, and perhaps its host and device.
+var (
+	ownRank  = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:(?:(?:[Gg]lobal|GLOBAL)[_ ])?(?:RANK|[Rr]ank))\W{1,3}(\d{1,6})\b`)
+	ownLocal = regexp.MustCompile(`(?:LOCAL_RANK|[Ll]ocal[_ ][Rr]ank)\W{1,3}(\d{1,4})\b`)
+	ownWorld = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:WORLD_SIZE|[Ww]orld[_ ][Ss]ize)\W{1,3}(\d{1,7})\b`)
+	ownHost  = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:HOSTNAME|SLURMD_NODENAME|[Hh]ostname|[Hh]ost|node)(?:=|: |: '| = | )([A-Za-z][\w.-]{1,62})`)
+	ownPID   = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:pid|PID)\W{1,3}(\d{1,9})\b`)
+	visible  = regexp.MustCompile(`CUDA_VISIBLE_DEVICES\W{1,3}(\d{1,3}(?:, ?\d{1,3})*)`)
+	oneEntry = regexp.MustCompile(`^(?:RANK|LOCAL_RANK|WORLD_SIZE|HOSTNAME|SLURMD_NODENAME|CUDA_VISIBLE_DEVICES)=\S+$`)
+	// A rank of one of these is not the global one.
+	ofGroup = regexp.MustCompile(`(?i)(?:tp|pp|dp|cp|ep|sp|tensor|pipeline|data|model|expert|context|sequence|parallel|node|group|role|machine|mp|local)[-_ ]*$`)
+)
+
+// introduce reads an introduction. Entries of env on lines of their own are kept until
+// rank and world are both there.
+func (s *session) introduce(m *message) {
+	text := m.text
+	if len(text) > 4096 || strings.ContainsAny(text, "{}") && !strings.Contains(text, "RANK") {
+		return
+	}
+	if oneEntry.MatchString(text) {
+		if len(s.env) > 512 {
+			s.env = ""
+		}
+		s.env += " " + text
+		text = s.env
+	}
+	world := ownWorld.FindStringSubmatch(text)
+	at := ownRank.FindStringSubmatchIndex(text)
+	if world == nil || at == nil || ofGroup.MatchString(text[:at[0]+1]) {
+		return
+	}
+	s.env = ""
+	if m.ranked {
+		return
+	}
+	who := m.who
+	n, _ := decimal(text[at[2]:at[3]], 0)
+	size, _ := decimal(world[1], 0)
+	if n >= size || who.Rank != evidence.None && who.Rank != n {
+		return
+	}
+	who.Rank = n
+	if f := ownLocal.FindStringSubmatch(text); f != nil {
+		who.LocalRank, _ = decimal(f[1], 0)
+	}
+	if f := ownHost.FindStringSubmatch(text); f != nil && strings.ContainsAny(f[1], "-.0123456789") && !strings.EqualFold(f[1], "localhost") {
+		who.Host = strings.TrimRight(f[1], ".-")
+	}
+	if f := ownPID.FindStringSubmatch(text); f != nil {
+		who.PID, _ = decimal(f[1], 0)
+	}
+	e := s.rankInfo(m, who, world[1], "")
+	if f := visible.FindStringSubmatch(text); f != nil {
+		list := strings.Split(f[1], ",")
+		i := 0
+		if len(list) > 1 {
+			i = who.LocalRank
+		}
+		if i >= 0 && i < len(list) {
+			setInt(e.Attrs, "physical", strings.TrimSpace(list[i]))
+		}
+	}
+	s.emit(e)
 }
 
 // rankInfo is the event that says which process and device a rank is.
@@ -239,7 +309,10 @@ func (s *session) communicator(m *message, f []string) {
 	who := m.who
 	who.Rank, _ = decimal(f[1], 0)
 	who.BusID = f[5]
-	s.comms[k] = member{who.Rank, size, s.rankInfo(m, who, f[2], f[3])}
+	e := s.rankInfo(m, who, f[2], f[3])
+	setInt(e.Attrs, "physical", f[4])
+	e.Attrs["joined"] = evidence.BoolOf(strings.Contains(m.text, "Init COMPLETE"))
+	s.comms[k] = member{who.Rank, size, e}
 	s.world = max(s.world, size)
 }
 

@@ -344,6 +344,22 @@ func rankPrefix(raw []byte) []byte {
 	if len(raw) < 4 {
 		return nil
 	}
+	blanks := 0 // srun -l sets the number to the right
+	for blanks < 5 && raw[blanks] == ' ' && blanks < len(raw)-3 {
+		blanks++
+	}
+	if blanks > 0 {
+		for i := blanks; i < len(raw)-1 && i < blanks+6; i++ {
+			if raw[i]-'0' <= 9 {
+				continue
+			}
+			if raw[i] == ':' && raw[i+1] == ' ' && i > blanks {
+				return raw[:i+1]
+			}
+			break
+		}
+		return nil
+	}
 	switch c := raw[0]; {
 	case c == '[':
 		if raw[1]|0x20 == 'r' && raw[2]|0x20 == 'a' {

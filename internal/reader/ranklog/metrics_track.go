@@ -339,7 +339,10 @@ func (m *metrics) settle() bool {
 // nonfinite builds the event of a value in the series of t.
 func (m *metrics) nonfinite(t *metricTrack, printed string, hidden bool, span evidence.Span, who evidence.Who, stamp evidence.Stamp) evidence.Event {
 	k := &t.series.Key
-	who.Rank, who.Launch = k.Rank, k.Launch
+	if who.Rank == evidence.None { // else the line says whose it is, and the series may be another's
+		who.Rank = k.Rank
+	}
+	who.Launch = k.Launch
 	return evidence.Event{
 		Kind: evidence.NonfiniteValue, Who: who, Stamp: stamp, Step: m.step, Text: printableText([]byte(span.Quote)), Span: span,
 		Attrs: evidence.Attrs{"metric": evidence.TextOf(k.Name), "value": evidence.TextOf(printed), "trust": evidence.TextOf(string(k.Trust)), "hidden": evidence.BoolOf(hidden)},

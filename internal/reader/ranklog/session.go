@@ -48,6 +48,7 @@ type session struct {
 	world    int                // ranks of the largest one
 	learned  bool               // this launch has logged a loss
 	recent   stampAt
+	env      string // entries of an environment that stand on lines of their own
 
 	// What is followed over several lines.
 	traces  map[key]*trace
@@ -260,6 +261,7 @@ func (s *session) identify() (evidence.Who, evidence.Stamp) {
 		h := s.emptyHead()
 		if f.stamp.Known() {
 			h.stamp = f.stamp
+			h.setLevel(framedLevel(f.body))
 		}
 		if f.host != "" {
 			h.setHost(f.host)
@@ -269,7 +271,20 @@ func (s *session) identify() (evidence.Who, evidence.Stamp) {
 	}
 	who := s.idHead.who
 	who.Launch = s.launch
+	if t := s.traces[s.idHead.key]; t != nil && !s.idHead.stamp.Known() { // the message of an exception
+		return who, t.stamp
+	}
 	return who, s.idHead.stamp
+}
+
+// framedLevel is the level word behind a time with a zone, which may be the logger's
+// own and not a container's.
+func framedLevel(body []byte) byte {
+	code, n := level(string(body[:min(len(body), 16)]))
+	if n == 0 || n >= len(body) || body[n] != ' ' && body[n] != ':' {
+		return 0
+	}
+	return code
 }
 
 func (s *session) emptyHead() head { return head{who: s.base, key: noKey} }
@@ -396,6 +411,7 @@ func (s *session) message(f framed, part frame, whole bool) *message {
 	m := &message{raw: raw, head: s.emptyHead()}
 	if f.stamp.Known() {
 		m.stamp = f.stamp
+		m.setLevel(framedLevel(f.body))
 	}
 	if f.host != "" {
 		m.setHost(f.host)
