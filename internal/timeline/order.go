@@ -318,6 +318,8 @@ func subtract(a, b evidence.Stamp) (time.Duration, bool) {
 func (t *Timeline) why(a, b *Item) string {
 	counts := a.Step >= 0 || b.Step >= 0
 	switch {
+	case a.Source == b.Source && !t.listing(a) && (!a.Stamp.Known() || !b.Stamp.Known()):
+		return "they are lines of two ranks in one merged log, which has them as its writer got them, and not both carry a time"
 	case a.Source == b.Source && (!a.Stamp.Known() || !b.Stamp.Known()):
 		return "they stand in one list of records, which is not sorted by time, and not both carry a time"
 	case !a.Stamp.Known() && !b.Stamp.Known() && counts:
