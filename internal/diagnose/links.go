@@ -46,7 +46,9 @@ var rules = []rule{
 				return true
 			}
 			// An exception elsewhere is another matter.
-			return to.Kind == evidence.Exception && from.Who.Rank != to.Who.Rank && from.Who.Rank != evidence.None && to.Who.Rank != evidence.None
+			otherRank := from.Who.Rank != to.Who.Rank && from.Who.Rank != evidence.None && to.Who.Rank != evidence.None
+			otherHost := from.Who.Host != to.Who.Host && from.Who.Host != "" && to.Who.Host != ""
+			return to.Kind == evidence.Exception && (otherRank || otherHost)
 		}},
 	{name: "assert-poisons-context", text: "after a device-side assertion every later CUDA call of the process fails",
 		from: []evidence.Kind{evidence.CUDAAssert}, to: []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.Exception, evidence.NativeCrash, evidence.CUDAAssert}, same: true},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,9 @@ import (
 const (
 	// Skew is by how much the clocks of two hosts may disagree where no shared
 	// event bounds them. Clusters that keep time agree to milliseconds; one whose
-	// time service has failed drifts for months, and is off by minutes.
-	Skew = 30 * time.Minute
+	// time service has failed drifts for months, and is off by minutes: ten on either side
+	// are allowed for.
+	Skew = 20 * time.Minute
 	// Zones is by how much written times may differ beside that where they name no
 	// zone: from UTC-12 to UTC+14.
 	Zones = 26 * time.Hour
@@ -118,8 +120,18 @@ func (c *clocks) of(n clockName) int {
 	return i
 }
 
-// clockOf is the clock of a time of a rank on host in a source.
-func clockOf(host string, source, rank int, s evidence.Stamp) clockName {
+// agentFolder matches the logs that one torchrun agent redirects: it makes the folder
+// of the run itself, with a random name, on its own host.
+var agentFolder = regexp.MustCompile(`^(.*[^/]_[a-z0-9_]{8})/attempt_\d+/\d+/[^/]+$`)
+
+// clockOf is the clock of a time of a rank on host in a source. Where the host has no
+// name, the logs of one agent still are of one host.
+func (t *Timeline) clockOf(host string, source, rank int, s evidence.Stamp) clockName {
+	if host == "" {
+		if m := agentFolder.FindStringSubmatch(t.Sources[source].Artifact.Path); m != nil {
+			host = "agent " + m[1]
+		}
+	}
 	if host != "" {
 		source, rank = evidence.None, evidence.None
 	}
@@ -145,7 +157,7 @@ func (t *Timeline) compareClocks() {
 		if !s.Known() || s.Clock != "wall" {
 			continue
 		}
-		it.clock = c.of(clockOf(it.Who.Host, it.Source, it.Who.Rank, s))
+		it.clock = c.of(t.clockOf(it.Who.Host, it.Source, it.Who.Rank, s))
 		if k, ok := markOf(it); ok && usable(s) && !it.Quoted {
 			at := dated(s, year)
 			m, have := c.marks[it.clock][k]
@@ -271,7 +283,7 @@ func (t *Timeline) seeSteps(year int) {
 					continue
 				}
 				at := dated(s, year)
-				k := seenBy{c.of(clockOf(host, src, rank, s)), n}
+				k := seenBy{c.of(t.clockOf(host, src, rank, s)), n}
 				if all[k] == nil {
 					all[k] = map[int64]stepSeen{}
 					if c.ranks[k.clock][n] == nil {

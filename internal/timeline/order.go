@@ -215,7 +215,7 @@ func (t *Timeline) measure(a, b *Item, sa, sb evidence.Stamp) distance {
 		x.gap, x.ok = between(sa, sb)
 		return x
 	}
-	if one && a.Who.Host != "" {
+	if one && a.clock >= 0 && t.clocks.names[a.clock].host != "" {
 		x.bound += sameHost
 		x.gap, x.ok = between(sa, sb)
 		return x
