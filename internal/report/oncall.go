@@ -130,3 +130,13 @@ func hostsTitle(c *incident.HostComparison) string {
 	}
 	return "Hosts compared: " + c.Suspect + " | " + c.Fresh
 }
+
+// onCall is the reading for the person on call. Entries state it as if their
+// cause were certain; where it is not proved, the reading says so.
+func onCall(h incident.Hypothesis) string {
+	r := h.Readings["on_call"]
+	if r == "" || h.Standing == incident.Established {
+		return r
+	}
+	return "If it is " + h.Cause + ", which is not proved: " + r
+}
