@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Max is how many bytes of one line are looked at.
@@ -67,33 +69,45 @@ func Each(ctx context.Context, r io.Reader, f, long func(Line)) error {
 	}
 }
 
-// Clean returns s as valid UTF-8 without escape sequences and control bytes other
-// than tabs.
+// escapes are terminal sequences: CSI, OSC up to its end, and those of two bytes.
+var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`)
+
+// Clean returns s as valid UTF-8 without terminal sequences and control characters
+// other than tabs.
 func Clean(s string) string {
 	plain := true
 	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 && s[i] != '\t' || s[i] == 0x7f {
+		if s[i] < ' ' && s[i] != '\t' || s[i] >= 0x7f {
 			plain = false
 			break
 		}
 	}
 	if plain {
-		return strings.ToValidUTF8(s, "\uFFFD")
+		return s
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == 0x1b:
-			i++
-			if i < len(s) && s[i] == '[' {
-				for i++; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
-				}
-			}
-		case c == '\t' || c >= 0x20 && c != 0x7f:
-			b.WriteByte(c)
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if strings.IndexFunc(s, control) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return -1
 		}
+		return r
+	}, escapes.ReplaceAllString(s, ""))
+}
+
+func control(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f }
+
+// Cut returns at most n bytes of text and ends at a whole character.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
 	}
-	return strings.ToValidUTF8(b.String(), "\uFFFD")
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }
 
 // Command recognises a shell prompt or trace before a command: "$ df -h",

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // A source gives lines and, for the journal's export form, counted bytes.
@@ -100,24 +100,5 @@ func (s *source) skip(n int64) error {
 
 var errField = fmt.Errorf("over limit: journal field longer than %d KiB", maxField>>10)
 
-// clean returns s without escape sequences and control bytes.
-func clean(s string) string {
-	dirty := false
-	for i := 0; i < len(s); i++ {
-		if s[i] < ' ' && s[i] != '\t' || s[i] >= 0x7f {
-			dirty = true
-			break
-		}
-	}
-	if !dirty {
-		return strings.TrimRight(s, " \t")
-	}
-	s = evidence.Escapes.ReplaceAllString(s, "")
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	return strings.TrimRight(s, " \t")
-}
+// clean returns s without escape sequences, control bytes and blanks at its end.
+func clean(s string) string { return strings.TrimRight(textline.Clean(s), " \t") }

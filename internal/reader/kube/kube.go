@@ -24,6 +24,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -374,5 +375,5 @@ func (k *file) said(text string, span evidence.Span, who evidence.Who, st eviden
 }
 
 func event(kind evidence.Kind, span evidence.Span, who evidence.Who, st evidence.Stamp, attrs evidence.Attrs) evidence.Event {
-	return evidence.Event{Kind: kind, Who: who, Stamp: st, Step: evidence.None, Text: clean(strings.Join(strings.Fields(span.Quote), " ")), Attrs: attrs, Span: span}
+	return evidence.Event{Kind: kind, Who: who, Stamp: st, Step: evidence.None, Text: textline.Clean(strings.Join(strings.Fields(span.Quote), " ")), Attrs: attrs, Span: span}
 }

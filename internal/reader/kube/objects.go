@@ -6,6 +6,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // object reads one object. Objects in the lists of the API itself carry no kind:
@@ -131,7 +132,7 @@ func atoi(s string, or int) int {
 func (k *file) pod(n *jsontree.Node) {
 	id := identity(n)
 	who := evidence.Nobody()
-	who.Host, who.Rank = cut(clean(n.Str("metadata", "name")), maxText), id.rank
+	who.Host, who.Rank = textline.Cut(textline.Clean(n.Str("metadata", "name")), maxText), id.rank
 	p := podEvents{job: id.job, slot: id.slot, created: n.Str("metadata", "creationTimestamp"), gpu: id.gpus > 0}
 	status := n.Get("status")
 	phase := status.Str("phase")
@@ -380,7 +381,9 @@ func (k *file) podReason(reason, message string, span evidence.Span, who evidenc
 	return nil
 }
 
-func oneLine(s string) string { return cut(strings.Join(strings.Fields(clean(s)), " "), 4096) }
+func oneLine(s string) string {
+	return textline.Cut(strings.Join(strings.Fields(textline.Clean(s)), " "), 4096)
+}
 
 // row is an event as kubectl describe prints it, which is how the wordings know it.
 func row(sort, reason, message string) string {
@@ -407,7 +410,7 @@ func (k *file) eventRow(r eventRow, span evidence.Span) {
 	kind, name, _ := strings.Cut(r.object, "/")
 	kind = strings.ToLower(kind)
 	if kind == "pod" || kind == "node" {
-		who.Host = cut(clean(name), maxText)
+		who.Host = textline.Cut(textline.Clean(name), maxText)
 	}
 	if kind == "node" && !strings.Contains(r.reason, "OOM") {
 		delete(attrs, "object")
@@ -471,7 +474,7 @@ func (k *file) eventObject(n *jsontree.Node) {
 // node reads the conditions of a node.
 func (k *file) node(n *jsontree.Node) {
 	who := evidence.Nobody()
-	who.Host = cut(clean(n.Str("metadata", "name")), maxText)
+	who.Host = textline.Cut(textline.Clean(n.Str("metadata", "name")), maxText)
 	for _, c := range n.List("status", "conditions") {
 		attrs := evidence.Attrs{}
 		set(attrs, "state", c.Str("type")+"="+c.Str("status"))

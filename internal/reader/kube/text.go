@@ -6,6 +6,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // A textTable is a table of kubectl: the names of its columns and where they
@@ -137,7 +138,7 @@ func (k *file) text() {
 			k.s.Damage(k.span(at, at), errLongLine)
 		}
 		raw := bytes.TrimRight(k.data[at:end], " \t\r")
-		l := textLine{text: clean(string(raw)), from: at, to: at + len(raw)}
+		l := textLine{text: textline.Clean(string(raw)), from: at, to: at + len(raw)}
 		at = next
 		switch t, header := tableOf(l.text); {
 		case header:
@@ -190,7 +191,7 @@ func (k *file) tableEvent(cell map[string]string, l textLine) {
 
 func (k *file) tableNode(cell map[string]string, l textLine) {
 	who := evidence.Nobody()
-	who.Host = cut(cell["NAME"], maxText)
+	who.Host = textline.Cut(cell["NAME"], maxText)
 	attrs := evidence.Attrs{}
 	set(attrs, "state", cell["STATUS"])
 	k.put(event(evidence.NodeState, k.span(l.from, l.to), who, evidence.Stamp{}, attrs))
@@ -230,7 +231,7 @@ func (k *file) podRows(rows []podRow) {
 			continue
 		}
 		who := evidence.Nobody()
-		who.Host = cut(name, maxText)
+		who.Host = textline.Cut(name, maxText)
 		attrs := evidence.Attrs{}
 		set(attrs, "state", status)
 		restarts, _, _ := strings.Cut(r.cell["RESTARTS"], " ")
@@ -548,7 +549,7 @@ func (b *block) conditions() []*jsontree.Node {
 // message.
 func (k *file) describeNode(b *block, name string) {
 	who := evidence.Nobody()
-	who.Host = cut(name, maxText)
+	who.Host = textline.Cut(name, maxText)
 	for _, l := range b.section("Conditions") {
 		f := strings.Fields(l.text)
 		if len(f) < 3 || f[0] == "Type" || f[0] == "----" {

@@ -5,41 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
-// clean returns s without escape sequences and control characters.
-func clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.IndexFunc(s, control) >= 0 {
-		s = strings.Map(func(r rune) rune {
-			if control(r) {
-				return -1
-			}
-			return r
-		}, evidence.Escapes.ReplaceAllString(s, ""))
-	}
-	return s
-}
-
-func control(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f }
-
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
-
-func text(s string) evidence.Value { return evidence.TextOf(cut(clean(s), maxText)) }
+func text(s string) evidence.Value { return evidence.TextOf(textline.Cut(textline.Clean(s), maxText)) }
 
 func set(attrs evidence.Attrs, name, v string) {
-	if v = cut(clean(v), maxText); v != "" {
+	if v = textline.Cut(textline.Clean(v), maxText); v != "" {
 		attrs[name] = evidence.TextOf(v)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -79,7 +80,7 @@ type place struct {
 // at is the part of the document from offset from to offset to.
 func (c *place) at(from, to int) line {
 	raw := string(c.data[from:min(to, from+maxQuote)])
-	return line{raw: raw, text: clean(strings.Join(strings.Fields(raw), " ")), num: int64(c.lines.At(from)), off: int64(from), column: from - bytes.LastIndexByte(c.data[:from], '\n')}
+	return line{raw: raw, text: textline.Clean(strings.Join(strings.Fields(raw), " ")), num: int64(c.lines.At(from)), off: int64(from), column: from - bytes.LastIndexByte(c.data[:from], '\n')}
 }
 
 // num is a number that may be wrapped.
@@ -146,7 +147,7 @@ func jsonJob(p *parser, b *book, lines *place, n *jsontree.Node) {
 	jsonExit(r.attrs, n)
 	for _, v := range []string{n.Str("state", "reason"), n.Str("state_reason")} {
 		if v != "" && v != "None" {
-			r.attrs["reason"] = evidence.TextOf(cut(clean(v), 128))
+			r.attrs["reason"] = evidence.TextOf(textline.Cut(textline.Clean(v), 128))
 		}
 	}
 	if v := num(n, "required", "memory_per_node"); v != "" {
@@ -154,8 +155,8 @@ func jsonJob(p *parser, b *book, lines *place, n *jsontree.Node) {
 	} else if v := num(n, "memory_per_node"); v != "" {
 		jsonSize(r.attrs, "req_mem", v, mib)
 	}
-	if nodes := clean(n.Str("nodes")); nodes != "" && nodes != "None assigned" {
-		r.attrs["nodes"] = evidence.TextOf(cut(nodes, 256))
+	if nodes := textline.Clean(n.Str("nodes")); nodes != "" && nodes != "None assigned" {
+		r.attrs["nodes"] = evidence.TextOf(textline.Cut(nodes, 256))
 		r.host = onlyHost(nodes)
 	}
 	if r.state != "RUNNING" && r.state != "PENDING" {
@@ -211,14 +212,14 @@ func jsonStep(p *parser, b *book, lines *place, job string, n *jsontree.Node) {
 			continue
 		}
 		jsonSize(r.attrs, "max_rss", num(x, "count"), 1)
-		r.host = clean(x.Str("node"))
+		r.host = textline.Clean(x.Str("node"))
 		if v, ok := number(num(x, "task")); ok && v >= 0 {
 			r.attrs["task"] = evidence.IntOf(v)
 		}
 	}
 	if r.host == "" {
 		if l := n.List("nodes", "list"); len(l) == 1 {
-			r.host = clean(l[0].Text)
+			r.host = textline.Clean(l[0].Text)
 		}
 	}
 	r.end = epoch(num(n, "time", "end"))

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // A record is one row about a job or a step of it.
@@ -114,7 +115,7 @@ func (b *book) close(p *parser) {
 // recordOf is the job_record of r. What another job used or asked for is left
 // out: it says nothing of this one.
 func (p *parser) recordOf(r *record, earlier bool) evidence.Event {
-	r.attrs["job"] = evidence.TextOf(cut(r.job, 64))
+	r.attrs["job"] = evidence.TextOf(textline.Cut(r.job, 64))
 	if r.state != "" {
 		r.attrs["state"] = evidence.TextOf(r.state)
 	}

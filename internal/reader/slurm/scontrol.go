@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // scontrol reads scontrol show job: words of key=value over several lines, one
@@ -58,7 +59,7 @@ func (t *scontrol) row(p *parser, l line) bool {
 			}
 		case "Reason":
 			if v != "None" {
-				t.cur.attrs["reason"] = evidence.TextOf(cut(v, 128))
+				t.cur.attrs["reason"] = evidence.TextOf(textline.Cut(v, 128))
 			}
 		case "ExitCode":
 			setExit(t.cur.attrs, v)
@@ -94,7 +95,7 @@ func (t *scontrol) end(p *parser) {
 		t.cur.end = evidence.Stamp{}
 	}
 	if t.nodes != "" && t.nodes != "(null)" {
-		t.cur.attrs["nodes"] = evidence.TextOf(cut(t.nodes, 256))
+		t.cur.attrs["nodes"] = evidence.TextOf(textline.Cut(t.nodes, 256))
 	}
 	t.cur.host = onlyHost(t.nodes)
 	if t.nodes == "" {
@@ -131,13 +132,13 @@ func (t *nodeInfo) row(_ *parser, l line) bool {
 		case "NodeName":
 			t.host = v
 		case "State":
-			t.attrs["state"] = evidence.TextOf(cut(v, 128))
+			t.attrs["state"] = evidence.TextOf(textline.Cut(v, 128))
 			t.at = l
 		case "Reason":
 			if m := reasonAt.FindStringSubmatch(v); m != nil {
 				t.since = when(m[1])
 			}
-			t.attrs["reason"] = evidence.TextOf(cut(reasonAt.ReplaceAllString(v, ""), 256))
+			t.attrs["reason"] = evidence.TextOf(textline.Cut(reasonAt.ReplaceAllString(v, ""), 256))
 			t.at = l
 		}
 	}
@@ -229,9 +230,9 @@ func (p *parser) daemonEvent(r *daemonRule, l line, m []string, get func(string)
 		}
 	}
 	if r.kind == evidence.NodeState {
-		attrs["reason"] = evidence.TextOf(cut(m[4], 256))
+		attrs["reason"] = evidence.TextOf(textline.Cut(m[4], 256))
 		if n := get("node"); n != "" {
-			attrs["nodes"] = evidence.TextOf(cut(n, 256))
+			attrs["nodes"] = evidence.TextOf(textline.Cut(n, 256))
 		}
 	}
 	x := p.event(r.kind, l, attrs)

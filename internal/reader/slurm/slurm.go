@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -75,7 +76,7 @@ func (slurm) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 			continue
 		}
 		all++
-		l := line{raw: s, text: clean(s), num: int64(i + 1)}
+		l := line{raw: s, text: textline.Clean(s), num: int64(i + 1)}
 		if isDaemon(l.text) {
 			daemon++
 		}
@@ -124,7 +125,7 @@ func (slurm) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		l.text = clean(l.raw)
+		l.text = textline.Clean(l.raw)
 		if l.raw != "" {
 			p.feed(l)
 		}
@@ -240,7 +241,7 @@ func (p *parser) span(l line) evidence.Span {
 }
 
 func (p *parser) event(kind evidence.Kind, l line, attrs evidence.Attrs) evidence.Event {
-	return evidence.Event{Kind: kind, Who: evidence.Nobody(), Step: evidence.None, Text: strings.TrimSpace(cut(l.text, maxQuote)), Attrs: attrs, Span: p.span(l)}
+	return evidence.Event{Kind: kind, Who: evidence.Nobody(), Step: evidence.None, Text: strings.TrimSpace(textline.Cut(l.text, maxQuote)), Attrs: attrs, Span: p.span(l)}
 }
 
 func (p *parser) fact(name string, v evidence.Value, l line) {

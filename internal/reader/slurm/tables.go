@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 const mib = 1 << 20
@@ -84,7 +85,7 @@ func (t *sacct) row(p *parser, l line) bool {
 		case "NodeList":
 			nodes = v
 		case "Reason":
-			r.attrs["reason"] = evidence.TextOf(cut(v, 128))
+			r.attrs["reason"] = evidence.TextOf(textline.Cut(v, 128))
 		case "End":
 			r.end = when(v)
 		}
@@ -94,7 +95,7 @@ func (t *sacct) row(p *parser, l line) bool {
 		return false
 	}
 	if nodes != "" {
-		r.attrs["nodes"] = evidence.TextOf(cut(nodes, 256))
+		r.attrs["nodes"] = evidence.TextOf(textline.Cut(nodes, 256))
 		if r.host == "" {
 			r.host = onlyHost(nodes)
 		}
@@ -221,9 +222,9 @@ func (t *squeue) row(p *parser, l line) bool {
 	r.state, _ = stateOf(f[at])
 	if behind := at + len(t.names) - 1 - t.state; behind < len(f) {
 		if last := strings.Join(f[behind:], " "); strings.HasPrefix(last, "(") {
-			r.attrs["reason"] = evidence.TextOf(cut(strings.Trim(last, "()"), 128))
+			r.attrs["reason"] = evidence.TextOf(textline.Cut(strings.Trim(last, "()"), 128))
 		} else {
-			r.attrs["nodes"] = evidence.TextOf(cut(last, 256))
+			r.attrs["nodes"] = evidence.TextOf(textline.Cut(last, 256))
 			r.host = onlyHost(last)
 		}
 	}
@@ -256,7 +257,7 @@ func (sinfo) row(p *parser, l line) bool {
 	if n < 4 || !when(f[n-2]).Known() {
 		return false
 	}
-	attrs := evidence.Attrs{"reason": evidence.TextOf(cut(strings.Join(f[:n-3], " "), 256)), "nodes": evidence.TextOf(cut(f[n-1], 256))}
+	attrs := evidence.Attrs{"reason": evidence.TextOf(textline.Cut(strings.Join(f[:n-3], " "), 256)), "nodes": evidence.TextOf(textline.Cut(f[n-1], 256))}
 	x := p.event(evidence.NodeState, l, attrs)
 	x.Stamp, x.Who.Host = when(f[n-2]), onlyHost(f[n-1])
 	p.s.Event(x)

@@ -5,36 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
-
-// clean returns s without escape sequences and control bytes.
-func clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if strings.IndexFunc(s, control) < 0 {
-		return s
-	}
-	return strings.Map(func(r rune) rune {
-		if control(r) {
-			return -1
-		}
-		return r
-	}, evidence.Escapes.ReplaceAllString(s, ""))
-}
-
-func control(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f && r <= 0x9f }
-
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
 
 // units are powers of 1024. Slurm counts in them whatever it prints.
 const units = "BKMGTPE"
