@@ -49,6 +49,7 @@ type Case struct {
 	finishedAt map[int]int64 // source -> offset at which the run said that it was complete
 	hang       *hang         // what dumps of the flight recorder show; nil without
 	closed     bool          // a closing word stands after the last training line
+	completed  bool          // the scheduler's record of the job says that it completed
 	recovered  map[*timeline.Item]bool
 	survivors  map[*evidence.Event]bool       // recovered, by the event itself
 	before     *past                          // nil until asked for
@@ -211,7 +212,7 @@ func (c *Case) members() {
 func (c *Case) finish() {
 	for _, it := range c.Attempt.Items {
 		if it.Kind == evidence.JobRecord && it.Attrs.Str("state") == "COMPLETED" && it.Attrs["code"].I == 0 && !strings.Contains(it.Attrs.Str("job"), ".") {
-			c.closed = true // the scheduler's own record of the whole job
+			c.closed, c.completed = true, true // the scheduler's own record of the whole job
 		}
 		if it.Kind != evidence.Finished || it.Attempt < 0 || c.pointsAfter(it) >= 2 {
 			continue
@@ -520,6 +521,9 @@ func (c *Case) candidates() []*timeline.Item {
 			machine = append(machine, it)
 			continue
 		}
+		if c.completed && c.beside(it) { // no log of the run is there, but the scheduler saw it end well
+			continue
+		}
 		if c.recorded(it, out) >= 0 { // the records are all there is
 			continue
 		}
@@ -551,7 +555,11 @@ func (c *Case) candidates() []*timeline.Item {
 	})
 	out = c.stops(out)
 	out = c.launcherStops(out)
+	survived := c.Complete() && !slices.ContainsFunc(c.Attempt.Items, c.broke)
 	for _, it := range machine {
+		if survived && !ended(it) {
+			continue
+		}
 		if i := c.recorded(it, out); i >= 0 {
 			if x := out[i]; x.Attempt < 0 && x.Who.Rank == evidence.None && x.Who.Host == "" {
 				out[i] = it // which may say where
@@ -576,6 +584,36 @@ func (c *Case) candidates() []*timeline.Item {
 		return false
 	})
 	return out
+}
+
+// beside reports whether it is of an artifact that tells of the machine, not of the run.
+func (c *Case) beside(it *timeline.Item) bool {
+	return it.Source >= 0 && evidence.Beside(c.Timeline.Sources[it.Source].Artifact.Kind) && role(it) == evidence.RoleFault
+}
+
+// broke reports whether it is a word of the run's own that something failed or ended badly.
+func (c *Case) broke(it *timeline.Item) bool {
+	if it.Attempt < 0 || it.Quoted || c.recovered[it] {
+		return false
+	}
+	switch role(it) {
+	case evidence.RoleFault, evidence.RoleEffect:
+		return true
+	case evidence.RoleExit:
+		code, ok := it.Attrs["code"]
+		return !ok || code.I != 0
+	}
+	return false
+}
+
+// ended reports whether a record of the machine can have ended a run that says it completed and
+// shows no failure: a fault of a device or a kill that such a run got over is none of its end.
+func ended(it *timeline.Item) bool {
+	switch classOf(it) {
+	case evidence.DeviceFault, evidence.HostMemory:
+		return false
+	}
+	return true
 }
 
 // launcherStops drops the signals that workers received where the launcher says that

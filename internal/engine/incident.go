@@ -421,6 +421,7 @@ func (s *Study) limits(inc *incident.Incident) {
 	for _, x := range s.Timeline.Conflicts {
 		add(x.Text, x.Spans...)
 	}
+	strays(s.Timeline, add)
 	c := s.Cases[s.Main]
 	for _, r := range c.Rivals {
 		if r.Source >= 0 && s.Timeline.TwoRuns(c.Lead, r) {
@@ -754,4 +755,28 @@ func (s *Study) identify(inc *incident.Incident) {
 	inc.ID = fmt.Sprintf("inq-%x", h.Sum(nil)[:6])
 	sum := sha256.Sum256([]byte(strings.Join([]string{class, kind, cause, digits.ReplaceAllString(text, "#")}, "\x00")))
 	inc.Fingerprint = fmt.Sprintf("%x", sum[:8])
+}
+
+// strays lists the records of the machine that were held to be of something else than the
+// job, by reason.
+func strays(tl *timeline.Timeline, add func(string, ...evidence.Span)) {
+	var reasons []string
+	spans := map[string][]evidence.Span{}
+	for _, x := range tl.Strays {
+		if spans[x.Why] == nil {
+			reasons = append(reasons, x.Why)
+		}
+		spans[x.Why] = append(spans[x.Why], x.Item.Span)
+	}
+	for _, why := range reasons {
+		n := len(spans[why])
+		what := "A record of the machine was"
+		if n > 1 {
+			what = fmt.Sprintf("%d records of the machine were", n)
+		}
+		add(fmt.Sprintf("%s not held against the run: %s.", what, why), spans[why]...)
+	}
+	if more := tl.StrayCount - len(tl.Strays); more > 0 {
+		add(fmt.Sprintf("%d further records of the machine are of other hosts, devices, processes or times than the run's.", more))
+	}
 }

@@ -272,7 +272,7 @@ func (t *Timeline) seeSteps(year int) {
 			}
 			host := t.hostOf[rank]
 			if host == "" {
-				host = cmp.Or(t.said[src], t.Sources[src].Artifact.Owner.Host)
+				host = cmp.Or(t.said[src], t.named(t.Sources[src].Artifact.Owner.Host))
 			}
 			if host == "" && rank == evidence.None {
 				continue // a log of several ranks, and of who knows which hosts

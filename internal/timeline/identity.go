@@ -3,10 +3,12 @@ package timeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -66,7 +68,8 @@ type busOn struct{ host, bus string }
 //  3. Where every process of a host works on a device of its own (NCCL names pid
 //     and device on each line), the device is the local rank; a local rank is
 //     the global rank where the job shows one host only.
-//  4. A rank works on one host: what any of its lines says holds for all.
+//  4. A rank works on one host: what any of its lines says holds for all. A host's short
+//     name and its full one are one host. What the kernel says of a rank's pid is about that rank.
 //  5. A device is known by its bus id: from the rank's own lines, or from
 //     the index that a table of the host's devices gives to it. A record of the kernel about
 //     that bus id belongs to the rank.
@@ -74,6 +77,7 @@ type busOn struct{ host, bus string }
 //     of the same kind of fault, if only one rank and one device show any and no
 //     statement about hosts speaks against it.
 func (t *Timeline) identify() {
+	t.nameHosts()
 	several := t.introduced()
 	byPID, bySlot := map[pidOn]int{}, map[slotOn]int{}
 	hosts := map[string]bool{}
@@ -88,7 +92,7 @@ func (t *Timeline) identify() {
 			w.LocalRank = o.LocalRank
 		}
 		if w.Host == "" {
-			w.Host = o.Host
+			w.Host = t.named(o.Host)
 			if h, ok := t.said[it.Source]; ok && o.Host != "" {
 				w.Host = h
 			}
@@ -113,6 +117,7 @@ func (t *Timeline) identify() {
 	sort.Strings(t.Hosts)
 	t.multi = len(t.Hosts) > 1
 	devices := t.ownDevices()
+	elsewhere := t.beyondOneHost()
 	for _, it := range t.Items {
 		w := &it.Who
 		if w.Rank == evidence.None && w.PID != evidence.None {
@@ -130,16 +135,105 @@ func (t *Timeline) identify() {
 		}
 		if r, ok := bySlot[slotOn{w.Host, w.LocalRank}]; ok {
 			w.Rank = r
-		} else if !t.multi {
+		} else if !t.multi && !elsewhere {
 			w.Rank = w.LocalRank
 		}
 	}
 	t.placeRanks()
+	t.processRanks()
 	t.seat()
 	t.single = t.oneHost()
 	t.tasks()
 	t.devices()
 	t.onlyDevice()
+}
+
+// nameHosts finds which names of hosts are the full name of one that goes by its first
+// part elsewhere, and gives their lines that one.
+func (t *Timeline) nameHosts() {
+	names := map[string]bool{}
+	for _, it := range t.Items {
+		names[it.Who.Host] = true
+	}
+	for i := range t.Sources {
+		names[t.Sources[i].Artifact.Owner.Host] = true
+	}
+	t.short = map[string]string{}
+	full := map[string]string{}
+	for _, n := range slices.Sorted(maps.Keys(names)) {
+		first, _, domain := strings.Cut(n, ".")
+		if !domain || !names[first] || !strings.ContainsFunc(first, unicode.IsLetter) {
+			continue
+		}
+		if old, ok := full[first]; ok { // hosts of that name in two domains
+			delete(t.short, old)
+			continue
+		}
+		full[first], t.short[n] = n, first
+	}
+	for _, it := range t.Items {
+		it.Who.Host = t.named(it.Who.Host)
+	}
+}
+
+// named is the name by which a host goes in the timeline.
+func (t *Timeline) named(host string) string {
+	if h, ok := t.short[host]; ok {
+		return h
+	}
+	return host
+}
+
+// beyondOneHost reports whether the job is larger than one host though none is named: two logs
+// each have a line of the same local rank, and the log states more ranks than there are local ones.
+func (t *Timeline) beyondOneHost() bool {
+	world, locals, twice := 0, 0, false
+	in := map[int]int{} // local rank -> source
+	for _, it := range t.Items {
+		if evidence.Beside(t.Sources[it.Source].Artifact.Kind) {
+			continue
+		}
+		world = max(world, int(it.Attrs["world"].I))
+		if it.Kind == evidence.RendezvousFailed && it.Attrs.Str("what") == "store-clients" {
+			world = max(world, int(it.Attrs["expected"].I))
+		}
+		l := it.Who.LocalRank
+		if l == evidence.None {
+			continue
+		}
+		locals = max(locals, l+1)
+		if src, ok := in[l]; ok && src != it.Source {
+			twice = true
+		}
+		in[l] = it.Source
+	}
+	return twice && world > locals
+}
+
+// processRanks gives records of the kernel that name a process of the job the rank of
+// that process. Local ranks have become ranks by then, so launchers' lines count.
+func (t *Timeline) processRanks() {
+	of := map[pidOn]int{}
+	for _, it := range t.Items {
+		if p := pidOf(it); it.Who.Rank != evidence.None && p > 0 && !slices.Contains(machineFaults, it.Kind) && !evidence.Beside(t.Sources[it.Source].Artifact.Kind) {
+			once(of, pidOn{it.Who.Host, p}, it.Who.Rank)
+			once(of, pidOn{"", p}, it.Who.Rank)
+		}
+	}
+	for _, it := range t.Items {
+		p := pidOf(it)
+		if p <= 0 || it.Who.Rank != evidence.None || it.Kind != evidence.Xid && it.Kind != evidence.HostOOMKill {
+			continue
+		}
+		r, ok := of[pidOn{it.Who.Host, p}]
+		if !ok {
+			r, ok = of[pidOn{"", p}]
+			ok = ok && (r == evidence.None || t.hostOf[r] == "" || it.Who.Host == "")
+		}
+		if ok {
+			it.Who.Rank = r
+		}
+	}
 }
 
 // once notes that key means v; None if it means several.

@@ -56,21 +56,24 @@ type Part struct {
 
 // A Timeline is all events of one job.
 type Timeline struct {
-	Sources   []Source
-	Items     []*Item
-	Attempts  []*Attempt
-	Hosts     []string
-	Unshared  int        // machine records without a place that are not listed with every attempt, see maxShared
-	all       []int      // 0 to len(Attempts)-1, see every
-	multi     bool       // more than one host is in evidence
-	single    bool       // nothing speaks against one host for all
-	Conflicts []Conflict // statements of who runs where that exclude each other
-	seats     map[int]*Seat
-	intro     map[int]int    // by source: the one rank that its lines introduce
-	hostOf    map[int]string // by rank, where all its lines agree
-	said      map[int]string // by source: the host whose log its lines say it is
-	paths     map[string]int // index into Sources
-	clocks    *clocks
+	Sources    []Source
+	Items      []*Item
+	Attempts   []*Attempt
+	Hosts      []string
+	Strays     []Stray    // records of the machine that are of no attempt, at most maxStrays
+	StrayCount int        // all of them
+	Unshared   int        // machine records without a place that are not listed with every attempt, see maxShared
+	all        []int      // 0 to len(Attempts)-1, see every
+	multi      bool       // more than one host is in evidence
+	single     bool       // nothing speaks against one host for all
+	Conflicts  []Conflict // statements of who runs where that exclude each other
+	seats      map[int]*Seat
+	intro      map[int]int       // by source: the one rank that its lines introduce
+	hostOf     map[int]string    // by rank, where all its lines agree
+	said       map[int]string    // by source: the host whose log its lines say it is
+	short      map[string]string // full name of a host -> the short one that others use
+	paths      map[string]int    // index into Sources
+	clocks     *clocks
 }
 
 // Build orders sources (already in report order) into a timeline.
@@ -80,10 +83,10 @@ type Timeline struct {
 //     leaves out; pids and devices lead to ranks.
 //  3. Cut every run artifact into launches and group launches of different
 //     artifacts into attempts.
-//  4. Attach records of the machine (nvidia-smi, kernel, accounting) to every
+//  4. Mark what a merged log repeats of the ranks' own files.
+//  5. Compare the hosts' clocks by the events that several of them saw.
+//  6. Attach records of the machine (nvidia-smi, kernel, accounting) to every
 //     attempt that they can concern, within maxShared.
-//  5. Mark what a merged log repeats of the ranks' own files.
-//  6. Compare the hosts' clocks by the events that several of them saw.
 func Build(sources []Source) *Timeline {
 	t := &Timeline{Sources: sources}
 	for i := range sources {
@@ -102,6 +105,7 @@ func Build(sources []Source) *Timeline {
 	t.copies()
 	t.errorFiles()
 	t.compareClocks()
+	t.share()
 	return t
 }
 
@@ -351,7 +355,6 @@ func (t *Timeline) group() {
 			}
 		}
 	}
-	t.share()
 }
 
 // maxShared bounds the machine's records that are listed with attempts only
@@ -367,11 +370,22 @@ func (t *Timeline) share() {
 	last := len(t.Attempts) - 1
 	most := max(maxShared/len(t.Attempts), minShared)
 	listed := make([]int, len(t.Attempts))
+	own := t.belong()
+	of := t.processes()
 	for _, it := range t.Items {
 		if it.Attempt >= 0 {
 			continue
 		}
+		if why := t.stray(it, own); why != "" {
+			if t.StrayCount++; len(t.Strays) < maxStrays {
+				t.Strays = append(t.Strays, Stray{it, why})
+			}
+			continue
+		}
 		in := t.concerns(it)
+		if n, ok := of[pidOf(it)]; ok && n >= 0 && slices.Contains(machineFaults, it.Kind) {
+			in = t.every()[n : n+1]
+		}
 		left := false
 		for _, n := range in {
 			if len(in) > placed && n != last {
@@ -389,31 +403,65 @@ func (t *Timeline) share() {
 	}
 }
 
+// processes maps the pids of the run's own lines to the one attempt that has them, None
+// where several do.
+func (t *Timeline) processes() map[int]int {
+	of := map[int]int{}
+	for _, it := range t.Items {
+		if p := pidOf(it); it.Attempt >= 0 && p > 0 {
+			once(of, p, it.Attempt)
+		}
+	}
+	return of
+}
+
 // placed is among how many attempts a record can lie and still count as placed
 // by its time.
 const placed = 4
 
 // onlyNamed lets the one attempt that has a name (torchrun's attempt_0 folder)
 // take the files beside it that name none, such as the launcher's own output.
-// Several names leave it open to which of them such a file belongs.
+// Of several names the launches of such a file take one each, in order, where there are as many
+// and its lines restart the workers; else it stays open to which of them they belong.
 func (t *Timeline) onlyNamed(key func(src, launch int) attemptKey) func(src, launch int) attemptKey {
-	name := ""
+	var names []string
 	for i := range t.Sources {
-		switch n := t.Sources[i].Artifact.Owner.Attempt; {
-		case n == "" || n == name:
-		case name != "":
-			return key
-		default:
-			name = n
+		if n := t.Sources[i].Artifact.Owner.Attempt; n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(evidence.Natural(a, b), strings.Compare(a, b)) })
+	restarts := map[int]bool{}
+	if len(names) > 1 {
+		for i := range t.Sources {
+			restarts[i] = t.launcherOf(i, len(names))
 		}
 	}
 	return func(src, launch int) attemptKey {
 		k := key(src, launch)
-		if k.later == "" {
-			k.named = name
+		switch {
+		case k.later != "" || k.named != "":
+		case len(names) == 1:
+			k.named = names[0]
+		case restarts[src] && launch < len(names):
+			k.named, k.launch = names[launch], 0
 		}
 		return k
 	}
+}
+
+// launcherOf reports whether a source is a launcher's own log of n starts of the workers.
+func (t *Timeline) launcherOf(src, n int) bool {
+	s := &t.Sources[src]
+	if s.Artifact.Owner.Attempt != "" || s.Artifact.Owner.Rank != evidence.None || len(s.Series) > 0 {
+		return false
+	}
+	last, words := 0, false
+	for _, e := range s.Events {
+		last = max(last, e.Who.Launch)
+		words = words || e.Kind == evidence.Exited || e.Kind == evidence.LauncherSummary || e.Kind == evidence.LauncherStop
+	}
+	return words && last == n-1
 }
 
 // copies marks what a launcher's merged output repeats of the ranks' own files

@@ -191,12 +191,79 @@ func (s *session) learn(m *message) {
 	case strings.Contains(m.text, "RANK=") || strings.Contains(m.text, "WORLD_SIZE"), strings.Contains(m.text, "world_size"), strings.Contains(m.text, "world size"):
 		s.introduce(m)
 		return
+	case strings.Contains(m.text, "cuda:") || strings.Contains(m.text, "bus"):
+		s.pairs(m)
+		return
 	default:
 		return
 	}
 	if !m.ranked {
 		s.emit(s.rankInfo(m, who, world, gpu))
 	}
+}
+
+// A line of nothing but names and values in which a process says who it is and where:
+// "rank=3 local_rank=3 pid=4100 device=cuda:3", "host n4 rank 3 device cuda:3 bus 0000:5d:00.0".
+var (
+	onlyPairs = regexp.MustCompile(`(?i)^(?:(?:global_rank|rank|local_rank|world_size|hostname|host|node|device|bus_id|bus|pci|pid|uuid|CUDA_VISIBLE_DEVICES)(?:=|: ?| )[\w.:,-]+(?:[ ,;|]+|$))+$`)
+	onePair   = regexp.MustCompile(`(?i)\b(global_rank|rank|local_rank|world_size|hostname|host|node|device|bus_id|bus|pci|pid|uuid|CUDA_VISIBLE_DEVICES)(?:=|: ?| )([\w.:,-]+)`)
+)
+
+// pairs reads such a line. It counts where it states a rank and a device; a rank that the
+// line itself was prefixed with must be the same.
+func (s *session) pairs(m *message) {
+	if m.ranked || len(m.text) > 512 || !onlyPairs.MatchString(m.text) {
+		return
+	}
+	who, world, gpu, list := m.who, "", "", ""
+	ranked := false
+	for _, f := range onePair.FindAllStringSubmatch(m.text, 16) {
+		value := strings.TrimRight(f[2], ",")
+		n, end := decimal(value, 0)
+		whole := end > 0 && end == len(value)
+		switch strings.ToLower(f[1]) {
+		case "rank", "global_rank":
+			if !whole || who.Rank != evidence.None && who.Rank != n {
+				return
+			}
+			who.Rank, ranked = n, true
+		case "local_rank":
+			if !whole || who.LocalRank != evidence.None && who.LocalRank != n {
+				return
+			}
+			who.LocalRank, ranked = n, true
+		case "world_size":
+			world = value
+		case "pid":
+			if whole {
+				who.PID = n
+			}
+		case "host", "hostname", "node":
+			if strings.ContainsAny(value, "-.0123456789") && !whole && !strings.EqualFold(value, "localhost") {
+				who.Host = strings.TrimRight(value, ".-")
+			}
+		case "device":
+			if i, ok := strings.CutPrefix(value, "cuda:"); ok {
+				gpu = i
+			}
+		case "bus", "bus_id", "pci":
+			if strings.Count(value, ":") >= 1 {
+				who.BusID = value
+			}
+		case "cuda_visible_devices":
+			list = value
+		}
+	}
+	if !ranked || gpu == "" && who.BusID == "" {
+		return
+	}
+	e := s.rankInfo(m, who, world, gpu)
+	if i, _ := decimal(gpu, 0); list != "" && gpu != "" {
+		if all := strings.Split(list, ","); i < len(all) {
+			setInt(e.Attrs, "physical", all[i])
+		}
+	}
+	s.emit(e)
 }
 
 // An introduction is one line or, as env prints it, several, in which a process says
