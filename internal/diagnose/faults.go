@@ -682,6 +682,21 @@ func (c *Case) tied(it *timeline.Item) bool {
 	})
 }
 
+// loose reports whether a record of a device fault may be another job's: no rank, process or
+// device of this one is named in it.
+func (c *Case) loose(it *timeline.Item) bool {
+	switch it.Kind {
+	case evidence.Xid, evidence.DeviceLost, evidence.ECCError, evidence.LinkError:
+	default:
+		return false
+	}
+	if it.Attempt >= 0 || it.Who.Rank != evidence.None {
+		return false
+	}
+	v, ok := it.Attrs["pid"]
+	return !ok || !c.past().pids[v.I]
+}
+
 // Bounds of the comparison of candidates, far above what a job of a thousand
 // ranks needs: what lies beyond them stays a rival.
 const (
@@ -694,13 +709,16 @@ const (
 // may tell that something came after them.
 func (c *Case) earliest(cands []*timeline.Item) []*timeline.Item {
 	type owner struct {
-		source, attempt, rank int
-		host                  string
+		source, attempt, rank, local int
+		host                         string
 	}
 	groups := map[owner][]*timeline.Item{}
 	var order []owner
 	for _, it := range cands {
-		p := owner{it.Source, it.Attempt, it.Who.Rank, it.Who.Host}
+		p := owner{it.Source, it.Attempt, it.Who.Rank, evidence.None, it.Who.Host}
+		if it.Who.Rank == evidence.None {
+			p.local = it.Who.LocalRank
+		}
 		if groups[p] == nil {
 			order = append(order, p)
 		}
@@ -717,7 +735,7 @@ func (c *Case) earliest(cands []*timeline.Item) []*timeline.Item {
 			}
 			if i >= maxHeads || !slices.ContainsFunc(order[:min(len(order), maxHeads)], func(q owner) bool {
 				return q != p && slices.ContainsFunc(groups[q][:min(len(groups[q]), maxMembers)], func(b *timeline.Item) bool {
-					return c.Timeline.Order(a, b) == timeline.After
+					return c.Timeline.Order(a, b) == timeline.After && !(c.loose(b) && !c.loose(a))
 				})
 			}) {
 				first = append(first, a)
@@ -736,6 +754,9 @@ func (c *Case) choose(cands []*timeline.Item) {
 	}
 	sort.SliceStable(first, func(i, j int) bool {
 		a, b := first[i], first[j]
+		if la, lb := c.loose(a), c.loose(b); la != lb {
+			return lb
+		}
 		if ta, tb := evidence.SpecOf(a.Kind).Tie, evidence.SpecOf(b.Kind).Tie; ta != tb {
 			return ta < tb
 		}
@@ -753,6 +774,9 @@ func (c *Case) choose(cands []*timeline.Item) {
 		}
 		c.Standing = incident.Undecidable
 		_, why := tl.Compare(c.Lead, c.Rivals[0])
+		if c.loose(c.Rivals[0]) && !c.loose(c.Lead) {
+			why = "nothing ties that record of the machine to a device or process of this job"
+		}
 		against := fmt.Sprintf("%d other faults", len(c.Rivals))
 		if r := c.Rivals[0]; len(c.Rivals) == 1 {
 			against = fmt.Sprintf("%s at %s:%d", strings.ReplaceAll(string(r.Kind), "_", " "), r.Span.Artifact, r.Span.Line)
@@ -791,7 +815,7 @@ func (c *Case) choose(cands []*timeline.Item) {
 // retold reports whether b tells of a's failure once more: the same failure of
 // the same process in the same log.
 func retold(a, b *timeline.Item) bool {
-	if a.Kind != b.Kind || a.Source != b.Source || a.Who.Rank != b.Who.Rank || a.Who.Host != b.Who.Host || a.Attrs.Str("type") != b.Attrs.Str("type") {
+	if a.Kind != b.Kind || a.Source != b.Source || a.Who.Rank != b.Who.Rank || a.Who.Rank == evidence.None && a.Who.LocalRank != b.Who.LocalRank || a.Who.Host != b.Who.Host || a.Attrs.Str("type") != b.Attrs.Str("type") {
 		return false
 	}
 	p, ok := a.Attrs["pid"]

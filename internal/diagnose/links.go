@@ -33,7 +33,19 @@ var rules = []rule{
 		from: []evidence.Kind{evidence.Xid, evidence.ECCError, evidence.DeviceLost, evidence.LinkError},
 		to:   []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.NativeCrash, evidence.ECCError, evidence.DeviceLost, evidence.LinkError, evidence.Exception, evidence.DeviceConfig},
 		same: true, any: true, later: []evidence.Kind{evidence.Exception, evidence.NativeCrash}, unless: func(from, to *timeline.Item) bool {
-			return from.Kind == to.Kind || from.Kind == evidence.Xid && from.Attrs.Str("severity") == "application" || from.Kind != evidence.Xid && to.Kind != evidence.CUDAFault && to.Kind != evidence.LibraryFailed
+			return from.Kind == to.Kind || ofPython(to) || from.Kind == evidence.Xid && from.Attrs.Str("severity") == "application" || from.Kind != evidence.Xid && to.Kind != evidence.CUDAFault && to.Kind != evidence.LibraryFailed
+		}},
+	{name: "port-fails-under-job", text: "the adapter's port went down, as the kernel of its host says, and the library that sends over it reports the port",
+		from: []evidence.Kind{evidence.NetworkFault}, to: []evidence.Kind{evidence.LinkError, evidence.NetworkFault}, any: true, later: []evidence.Kind{evidence.NetworkFault}, within: 10 * time.Minute,
+		unless: func(from, to *timeline.Item) bool {
+			return from.Attempt >= 0 || !slices.Contains(portDown, from.Attrs.Str("what")) || !sameHost(from, to) || to.Attempt < 0 || to.Kind == evidence.LinkError && !slices.Contains(adapterWords, to.Attrs.Str("what"))
+		}},
+	{name: "others-wait-for-who-could-not-start", text: "a rank that cannot use its device never joins, and who waits for it at the start times out",
+		from: []evidence.Kind{evidence.VersionClash, evidence.DeviceConfig, evidence.MissingDep}, to: []evidence.Kind{evidence.RendezvousFailed}, any: true,
+		unless: func(_, to *timeline.Item) bool { // only a wait that ran out for ranks that were missing
+			joined, ok := to.Attrs["joined"]
+			expected, both := to.Attrs["expected"]
+			return !ok || !both || joined.I >= expected.I
 		}},
 	{name: "application-xid", text: "the driver's words for the fault that the process itself reports",
 		from: []evidence.Kind{evidence.CUDAFault, evidence.CUDAAssert}, to: []evidence.Kind{evidence.Xid}, any: true, same: true,
@@ -76,6 +88,25 @@ var rules = []rule{
 		unless: func(from, _ *timeline.Item) bool { return from.Attrs.Str("what") != "srun" }},
 	{name: "signal-ends-job", text: "who is told to stop goes through its own teardown",
 		from: []evidence.Kind{evidence.SignalReceived, evidence.Interrupted}, to: []evidence.Kind{evidence.Exception, evidence.Interrupted, evidence.NativeCrash, evidence.CUDAFault, evidence.SignalReceived}, within: 2 * time.Minute},
+}
+
+// portDown is what kernels say of an adapter whose port is gone, adapterWords what NCCL hears of
+// its adapter.
+var (
+	portDown     = []string{"port-module", "link-down", "adapter-health"}
+	adapterWords = []string{"ib-port-error", "ib-async-fatal"}
+)
+
+// sameHost reports whether both are said to be of one host.
+func sameHost(a, b *timeline.Item) bool { return a.Who.Host != "" && a.Who.Host == b.Who.Host }
+
+// pythonErrors are what Python's own operations raise, of values that are on the host: no call to
+// a device ends so.
+var pythonErrors = []string{"ValueError", "KeyError", "TypeError", "IndexError", "AttributeError", "NameError", "ImportError", "ModuleNotFoundError", "FileNotFoundError", "PermissionError", "UnicodeDecodeError", "JSONDecodeError", "ZeroDivisionError", "NotImplementedError", "UnboundLocalError", "SyntaxError"}
+
+func ofPython(it *timeline.Item) bool {
+	t := it.Attrs.Str("type")
+	return it.Kind == evidence.Exception && slices.Contains(pythonErrors, t[strings.LastIndexByte(t, '.')+1:])
 }
 
 var hostStops = []evidence.Kind{evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure}

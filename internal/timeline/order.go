@@ -81,7 +81,8 @@ func (t *Timeline) order(a, b *Item) (Relation, basis) {
 // who merged their output wrote what it got when it got it, and buffers come late. What a
 // launcher says of a rank it writes itself.
 func interleaved(a, b *Item) bool {
-	return a.Who.Rank != b.Who.Rank && a.Who.Rank != evidence.None && b.Who.Rank != evidence.None && !byLauncher(a) && !byLauncher(b)
+	other := a.Who.Rank != b.Who.Rank && a.Who.Rank != evidence.None && b.Who.Rank != evidence.None || a.Who.Rank == b.Who.Rank && a.Who.Rank == evidence.None && otherLocal(a, b)
+	return other && !byLauncher(a) && !byLauncher(b)
 }
 
 func byLauncher(it *Item) bool {
@@ -141,7 +142,15 @@ func sameProcess(a, b *Item) bool {
 	if a.Who.Rank != b.Who.Rank {
 		return false
 	}
+	if a.Who.Rank == evidence.None && otherLocal(a, b) {
+		return false
+	}
 	return a.Who.Host == b.Who.Host
+}
+
+// otherLocal reports whether two lines are of different local ranks.
+func otherLocal(a, b *Item) bool {
+	return a.Who.LocalRank != b.Who.LocalRank && a.Who.LocalRank != evidence.None && b.Who.LocalRank != evidence.None
 }
 
 // byOffset goes by place in the artifact. Where its parts stand out of order, the
