@@ -113,6 +113,16 @@ func check(c *testkit.Case, tl *timeline.Timeline, e testkit.Expectation) string
 			return fmt.Sprintf("the conflicts are %v", tl.Conflicts)
 		}
 		return ""
+	case "stray":
+		it := item(e.Arg(0))
+		for _, x := range tl.Strays {
+			if x.Item == it {
+				got = x.Why
+			}
+		}
+		if want = e.With["why"]; want != "" && strings.Contains(got, want) {
+			got = want
+		}
 	case "gap":
 		got, want = "none", e.Arg(2)
 		if d, _, ok := tl.Gap(item(e.Arg(0)), item(e.Arg(1))); ok {

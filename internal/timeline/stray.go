@@ -86,7 +86,6 @@ type belongings struct {
 func (t *Timeline) belong() *belongings {
 	own := &belongings{pids: map[int]bool{}, names: map[string]bool{}, hosts: map[string]bool{}, buses: map[string]map[string]bool{}}
 	world := 0
-	ranks := map[int]bool{}
 	for _, it := range t.Items {
 		if it.Attempt < 0 {
 			continue
@@ -94,10 +93,10 @@ func (t *Timeline) belong() *belongings {
 		if p := pidOf(it); p > 0 && it.Kind != evidence.GPUProcess && it.Kind != evidence.HostProcess && it.Stamp.Clock != "boot" {
 			own.pids[p] = true
 		}
-		if it.Who.Rank >= 0 {
-			ranks[it.Who.Rank] = true
-		}
 		world = max(world, it.Who.Rank+1, int(it.Attrs["world"].I))
+	}
+	if world > len(t.seats) { // not all ranks are known
+		world = 0
 	}
 	t.places(own, world)
 	own.allPIDs = world > 0
@@ -112,7 +111,7 @@ func (t *Timeline) belong() *belongings {
 		if n := it.Attrs.Str("name"); n != "" {
 			own.names[n] = true
 		}
-		for i := range own.first {
+		for i := range own.first[:min(len(own.first), maxPeriods)] {
 			own.agree = own.agree || within(t, it, own.first[i], own.last[i])
 		}
 	}
@@ -135,10 +134,10 @@ func within(t *Timeline, it *Item, first, last []*Item) bool {
 // places collects the hosts and devices of the ranks.
 func (t *Timeline) places(own *belongings, world int) {
 	if world > 0 {
-		placed := true
+		placed, said := true, t.saidByLines()
 		for r := range world {
 			h := t.Seat(r).Host
-			placed = placed && h != ""
+			placed = placed && said[h] // a file may be named after a host by another name than its own
 			own.hosts[h] = true
 		}
 		if !placed {
@@ -172,6 +171,24 @@ func (t *Timeline) places(own *belongings, world int) {
 			own.buses[t.Hosts[0]] = own.buses[""]
 		}
 	}
+}
+
+// saidByLines are the hosts that lines name, other than those after which their artifact is
+// named.
+func (t *Timeline) saidByLines() map[string]bool {
+	said := map[string]bool{}
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		if evidence.Beside(s.Artifact.Kind) {
+			continue
+		}
+		for _, e := range s.Events {
+			if h := e.Who.Host; h != "" && h != s.Artifact.Owner.Host {
+				said[t.named(h)] = true
+			}
+		}
+	}
+	return said
 }
 
 // scheduled takes the hosts that the scheduler's record of the one job names.
@@ -235,8 +252,12 @@ func (t *Timeline) periods(own *belongings) {
 	}
 }
 
-// maxExtremes bounds the clocks of an attempt whose times are compared.
-const maxExtremes = 64
+// maxExtremes bounds the clocks of an attempt whose times are compared, maxPeriods the attempts:
+// in a job of more no record is held to be of another time.
+const (
+	maxExtremes = 64
+	maxPeriods  = 256
+)
 
 // extreme keeps of each clock the time that further holds of.
 func extreme(list []*Item, x *Item, further func(time.Duration) bool) []*Item {
@@ -257,7 +278,7 @@ func extreme(list []*Item, x *Item, further func(time.Duration) bool) []*Item {
 // atOtherTime says how long before or after all attempts, of which each trained, a record
 // was made.
 func (t *Timeline) atOtherTime(it *Item, own *belongings) string {
-	if !usable(it.Stamp) || !own.trained || len(own.first) == 0 {
+	if !usable(it.Stamp) || !own.trained || len(own.first) == 0 || len(own.first) > maxPeriods {
 		return ""
 	}
 	apart := func(x *Item) (gap, bound time.Duration, ok bool) {
