@@ -163,6 +163,8 @@ func (s *session) learn(m *message) {
 	who := m.who
 	world, gpu := "", ""
 	switch {
+	case (strings.Contains(m.text, "cuda:") || strings.Contains(m.text, "bus")) && s.pairs(m):
+		return
 	case strings.Contains(m.text, " cudaDev "):
 		if f := ncclComm.FindStringSubmatch(m.text); f != nil && who.PID != evidence.None {
 			s.communicator(m, f)
@@ -191,9 +193,6 @@ func (s *session) learn(m *message) {
 	case strings.Contains(m.text, "RANK=") || strings.Contains(m.text, "WORLD_SIZE"), strings.Contains(m.text, "world_size"), strings.Contains(m.text, "world size"):
 		s.introduce(m)
 		return
-	case strings.Contains(m.text, "cuda:") || strings.Contains(m.text, "bus"):
-		s.pairs(m)
-		return
 	default:
 		return
 	}
@@ -210,10 +209,10 @@ var (
 )
 
 // pairs reads such a line. It counts where it states a rank and a device; a rank that the
-// line itself was prefixed with must be the same.
-func (s *session) pairs(m *message) {
+// line itself was prefixed with must be the same. It says whether the line is one.
+func (s *session) pairs(m *message) bool {
 	if m.ranked || len(m.text) > 512 || !onlyPairs.MatchString(m.text) {
-		return
+		return false
 	}
 	who, world, gpu, list := m.who, "", "", ""
 	ranked := false
@@ -224,12 +223,12 @@ func (s *session) pairs(m *message) {
 		switch strings.ToLower(f[1]) {
 		case "rank", "global_rank":
 			if !whole || who.Rank != evidence.None && who.Rank != n {
-				return
+				return false
 			}
 			who.Rank, ranked = n, true
 		case "local_rank":
 			if !whole || who.LocalRank != evidence.None && who.LocalRank != n {
-				return
+				return false
 			}
 			who.LocalRank, ranked = n, true
 		case "world_size":
@@ -255,7 +254,7 @@ func (s *session) pairs(m *message) {
 		}
 	}
 	if !ranked || gpu == "" && who.BusID == "" {
-		return
+		return false
 	}
 	e := s.rankInfo(m, who, world, gpu)
 	if i, _ := decimal(gpu, 0); list != "" && gpu != "" {
@@ -264,6 +263,7 @@ func (s *session) pairs(m *message) {
 		}
 	}
 	s.emit(e)
+	return true
 }
 
 // An introduction is one line or, as env prints it, several, in which a process says
