@@ -147,7 +147,7 @@ func (t *Timeline) places(own *belongings, world int) {
 	if len(own.hosts) == 0 {
 		t.scheduled(own)
 	}
-	known, on := map[string]bool{}, map[string]int{}
+	known, on, tables := map[string]bool{}, map[string]int{}, map[string]bool{}
 	for r := range world {
 		s := t.Seat(r)
 		if _, ok := known[s.Host]; !ok {
@@ -156,9 +156,13 @@ func (t *Timeline) places(own *belongings, world int) {
 		}
 		known[s.Host] = known[s.Host] && s.BusID != ""
 		own.buses[s.Host][bus(s.BusID)] = true
+		tables[s.Host] = tables[s.Host] || s.proof.Artifact == ""
 		on[s.Host]++
 	}
 	for h, all := range known {
+		if all && tables[h] { // the job may count devices from the first that it was given
+			all = t.onThese(own.buses[h], h, own)
+		}
 		if !all || on[h] < 2 || h == "" && (t.multi || len(known) > 1) { // one process may drive devices that it does not name
 			delete(own.buses, h)
 		}
@@ -171,6 +175,23 @@ func (t *Timeline) places(own *belongings, world int) {
 			own.buses[t.Hosts[0]] = own.buses[""]
 		}
 	}
+}
+
+// onThese reports whether what the kernel says of the job's processes on a host is of the
+// devices at these bus ids, and that it says something.
+func (t *Timeline) onThese(buses map[string]bool, host string, own *belongings) bool {
+	some := false
+	for _, it := range t.Items {
+		b := bus(it.Who.BusID)
+		if b == "" || it.Attempt >= 0 || !slices.Contains(machineFaults, it.Kind) || !own.pids[pidOf(it)] || host != "" && it.Who.Host != "" && it.Who.Host != host {
+			continue
+		}
+		if !buses[b] {
+			return false
+		}
+		some = true
+	}
+	return some
 }
 
 // saidByLines are the hosts that lines name, other than those after which their artifact is
