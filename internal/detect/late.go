@@ -19,9 +19,13 @@ const lateDepth = 6
 //     a collective: at least three ranks have to be seen, and three in four of them waiting.
 func lateRank(in Input, f evidence.Known) {
 	at := map[int]*evidence.Event{} // main threads
+	loads := map[int]*evidence.Event{}
 	in.each(evidence.ProcessStack, func(e *evidence.Event) {
 		if e.Attrs["main"].True() && e.Who.Rank != evidence.None && len(e.Stack) > 0 {
 			at[e.Who.Rank] = e // the newest counts
+			if inLoader(e.Stack) {
+				loads[e.Who.Rank] = e
+			}
 		}
 	})
 	if len(at) == 0 {
@@ -44,9 +48,10 @@ func lateRank(in Input, f evidence.Known) {
 	for _, r := range late {
 		if e := at[int(r)]; e != nil {
 			f.Set("dist.stack_of_missing", evidence.TextOf(innermost(e.Stack)), e.Span)
-			if inLoader(e.Stack) {
-				f.Set("dist.data_wait", evidence.BoolOf(true), e.Span)
+			if l := loads[int(r)]; l != nil && (l == e || inWorker(e.Stack)) {
+				f.Set("dist.data_wait", evidence.BoolOf(true), l.Span)
 			}
+			blocked(in, f, int(r))
 			return
 		}
 	}
@@ -67,6 +72,33 @@ func inCollective(stack []evidence.Frame) bool {
 func inLoader(stack []evidence.Frame) bool {
 	return slices.ContainsFunc(stack, func(fr evidence.Frame) bool {
 		return strings.HasSuffix(fr.File, "dataloader.py") && (fr.Function == "_try_get_data" || fr.Function == "_get_data" || fr.Function == "_next_data")
+	})
+}
+
+// inWorker reports whether a stack is that of a loader's worker, which prepares data for
+// its rank (torch/utils/data/_utils/worker.py).
+func inWorker(stack []evidence.Frame) bool {
+	return slices.ContainsFunc(stack, func(fr evidence.Frame) bool { return fr.Function == "_worker_loop" })
+}
+
+// blocked says whether the kernel reports a process of the late rank as blocked: one of
+// the processes whose stack is known, or one that is tied to the rank.
+func blocked(in Input, f evidence.Known, rank int) {
+	own := map[int]*evidence.Event{}
+	in.each(evidence.ProcessStack, func(e *evidence.Event) {
+		if e.Who.Rank == rank && e.Who.PID > 0 {
+			own[e.Who.PID] = e
+		}
+	})
+	in.each(evidence.Stall, func(e *evidence.Event) {
+		_, kernel := e.Attrs["name"]
+		if p := own[e.Who.PID]; kernel && (p != nil || e.Who.Rank == rank) {
+			spans := []evidence.Span{e.Span}
+			if p != nil {
+				spans = append(spans, p.Span)
+			}
+			f.Set("dist.late_blocked", evidence.BoolOf(true), spans...)
+		}
 	})
 }
 

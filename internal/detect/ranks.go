@@ -3,6 +3,7 @@ package detect
 import (
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -19,6 +20,8 @@ import (
 //  4. Different operations or sizes at one sequence number of a group are a
 //     mismatch. Where the lines name no group, only if every rank of the job is at
 //     that number: groups count for themselves, and two of them may meet by chance.
+//  5. Ranks that differ so from most, and those that lag, are apart. One of them that
+//     had caught an out-of-memory before left the order of collectives there.
 func collectives(in Input, f evidence.Known) {
 	type group struct {
 		seq  map[int]int64
@@ -82,6 +85,7 @@ func collectives(in Input, f evidence.Known) {
 	}
 	sort.Strings(names)
 	lagging, behind := map[int]bool{}, []evidence.Span(nil)
+	apart := map[int]bool{}
 	for _, n := range names {
 		g := groups[n]
 		lo, hi := int64(1)<<62, int64(-1)
@@ -91,7 +95,7 @@ func collectives(in Input, f evidence.Known) {
 		if len(g.seq) > 1 && lo < hi {
 			for _, r := range sorted(g.seq) {
 				if g.seq[r] == lo {
-					lagging[r] = true
+					lagging[r], apart[r] = true, true
 					behind = append(behind, g.span[r])
 				}
 			}
@@ -99,6 +103,9 @@ func collectives(in Input, f evidence.Known) {
 		for _, ops := range g.op {
 			if mismatched(ops, n != "", in.World) {
 				f.Set("dist.op_mismatch", evidence.BoolOf(true), clip(spans)...)
+				for _, r := range minority(ops) {
+					apart[r] = true
+				}
 			}
 		}
 	}
@@ -128,20 +135,85 @@ func collectives(in Input, f evidence.Known) {
 	}
 	for _, e := range in.Events {
 		spec := evidence.SpecOf(e.Kind)
-		if spec.Role == evidence.RoleFault && e.Kind != evidence.Stall && !in.Recovered(e) && !e.Quoted {
+		went := wentOn(in, e)
+		if spec.Role == evidence.RoleFault && e.Kind != evidence.Stall && !in.Recovered(e) && !e.Quoted && went == nil {
 			f.Set("dist.other_fault", evidence.BoolOf(true), e.Span)
 			break
 		}
-		if e.Kind.DeviceMemory() && in.Recovered(e) || e.Kind == evidence.OOMRecovered {
-			if len(spans) > 0 {
-				f.Set("dist.oom_skipped_rank", evidence.BoolOf(true), e.Span)
+		if (e.Kind.DeviceMemory() && (in.Recovered(e) || went != nil) || e.Kind == evidence.OOMRecovered) && len(spans) > 0 {
+			f.Set("dist.oom_skipped_rank", evidence.BoolOf(true), e.Span)
+			if went != nil && apart[e.Who.Rank] && 2*len(apart) < in.World {
+				f.Set("dist.oom_rank_apart", evidence.BoolOf(true), e.Span, went.Span)
 			}
 		}
 	}
 	if _, ok := f["dist.other_fault"]; !ok && len(spans) > 0 {
 		f.Set("dist.other_fault", evidence.BoolOf(false))
 	}
+	shares(in, f)
 	communicators(in, f)
+}
+
+// wentOn returns the time-out in a collective by which the process that reports e,
+// out of device memory, shows that it had caught it: it wrote it below in the same
+// log. After a traceback that proves nothing, because the watchdog has its own thread.
+func wentOn(in Input, e *evidence.Event) *evidence.Event {
+	if !e.Kind.DeviceMemory() && e.Kind != evidence.OOMRecovered || e.Quoted || e.Who.Rank == evidence.None || len(e.Stack) > 0 || e.Chain != "" {
+		return nil
+	}
+	for _, x := range in.Events {
+		if x.Kind == evidence.CollTimeout && !x.Quoted && x.Who.Rank == e.Who.Rank && x.Who.Launch == e.Who.Launch && x.Span.Artifact == e.Span.Artifact && x.Span.Offset > e.Span.Offset {
+			return x
+		}
+	}
+	return nil
+}
+
+// minority returns the ranks that say another thing than most; nil where there is no
+// majority.
+func minority(ops map[int]string) []int {
+	n := map[string]int{}
+	for _, s := range ops {
+		n[s]++
+	}
+	var out []int
+	for _, r := range sorted(ops) {
+		if 2*n[ops[r]] <= len(ops) {
+			out = append(out, r)
+		}
+	}
+	if len(out) == len(ops) {
+		return nil
+	}
+	return out
+}
+
+// shares says which ranks state fewer batches for an epoch than others; none where all
+// state as many. Below half of the ranks nothing is said.
+func shares(in Input, f evidence.Known) {
+	of := map[int]evidence.Fact{}
+	for _, s := range in.Stated {
+		if s.Name == "run.batches" && s.Who.Rank != evidence.None && s.Value.I > 0 {
+			of[s.Who.Rank] = s
+		}
+	}
+	if len(of) < 2 || 2*len(of) < in.World {
+		return
+	}
+	most := int64(0)
+	for _, s := range of {
+		most = max(most, s.Value.I)
+	}
+	fewer := []int64{}
+	var few, rest []evidence.Span
+	for _, r := range sorted(of) {
+		if of[r].Value.I < most {
+			fewer, few = append(fewer, int64(r)), append(few, of[r].Span)
+		} else {
+			rest = append(rest, of[r].Span)
+		}
+	}
+	f.Set("batch.fewer_ranks", evidence.IntsOf(fewer), clip(append(few, rest...))...)
 }
 
 // communicators counts the communicators that each process created, and says
@@ -234,38 +306,76 @@ func mismatched(ops map[int]string, named bool, world int) bool {
 // ended when the others give up waiting, and how long it takes: as stated, or
 // from the pace of its progress lines. The pace gives an interval, from the
 // shortest to the longest gap between lines; only an interval that lies wholly on
-// one side of the time-out says on which side the work is.
+// one side of the time-out says on which side the work is. Ranks that say that they
+// wait for the main process tell of rank 0's work. Who timed out was in no such
+// work any more, and where several ranks are in it none is alone.
 func aloneRank(in Input, f evidence.Known, timeout float64) {
-	var open *evidence.Event
-	var progress []*evidence.Event
+	type work struct {
+		open     *evidence.Event
+		progress []*evidence.Event
+	}
+	at, gaveUp := map[int]*work{}, map[int]bool{}
+	in.each(evidence.CollTimeout, func(e *evidence.Event) { gaveUp[e.Who.Rank] = true })
 	in.each(evidence.RankPhase, func(e *evidence.Event) {
+		r, waits := e.Who.Rank, e.Attrs["waits"].True()
+		if waits {
+			if r == 0 || r == evidence.None && len(gaveUp) == 0 {
+				return
+			}
+			r = 0
+		}
+		w := at[r]
 		switch {
 		case e.Attrs["ends"].True():
-			if open != nil && open.Who.Rank == e.Who.Rank {
-				open, progress = nil, nil
-			}
-		case open == nil || open.Who.Rank != e.Who.Rank:
-			open, progress = e, nil
-		default:
-			progress = append(progress, e)
+			delete(at, r)
+		case w == nil || w.open.Attrs["waits"].True() && !waits:
+			at[r] = &work{open: e}
+		case !waits:
+			w.progress = append(w.progress, e)
 		}
 	})
-	if open == nil {
+	for r, w := range at {
+		if r != evidence.None && gaveUp[r] || r == evidence.None && (w.open.Attrs["elapsed"].S != "" || len(at) > 1) || trainedAfter(in, w.open, w.progress) {
+			delete(at, r)
+		}
+	}
+	if len(at) != 1 {
 		return
 	}
-	spans := []evidence.Span{open.Span}
-	for _, e := range progress[:min(len(progress), 8)] {
-		spans = append(spans, e.Span)
+	for _, w := range at {
+		spans := []evidence.Span{w.open.Span}
+		for _, e := range w.progress[max(0, len(w.progress)-8):] {
+			spans = append(spans, e.Span)
+		}
+		f.Set("dist.rank0_alone", evidence.BoolOf(true), spans...)
+		total, lo, hi := aloneSeconds(w.open, w.progress)
+		if total <= 0 {
+			return
+		}
+		f.Set("dist.alone_seconds", evidence.FloatOf(total), spans...)
+		if timeout > 0 && (lo > timeout || hi <= timeout) {
+			f.Set("dist.alone_over_timeout", evidence.BoolOf(lo > timeout), spans...)
+		}
 	}
-	f.Set("dist.rank0_alone", evidence.BoolOf(true), spans...)
-	total, lo, hi := aloneSeconds(open, progress)
-	if total <= 0 {
-		return
+}
+
+// trainedAfter reports whether the process logged training below its work: then
+// that was over.
+func trainedAfter(in Input, open *evidence.Event, progress []*evidence.Event) bool {
+	last := open
+	if len(progress) > 0 {
+		last = progress[len(progress)-1]
 	}
-	f.Set("dist.alone_seconds", evidence.FloatOf(total), spans...)
-	if timeout > 0 && (lo > timeout || hi <= timeout) {
-		f.Set("dist.alone_over_timeout", evidence.BoolOf(lo > timeout), spans...)
+	for _, s := range in.Series {
+		if progressOf(s, last) && s.Last.Offset > last.Span.Offset {
+			return true
+		}
 	}
+	return false
+}
+
+func progressOf(s *evidence.Series, e *evidence.Event) bool {
+	return s.Key.Artifact == e.Span.Artifact && s.Key.Launch == e.Who.Launch && max(s.Key.Rank, 0) == max(e.Who.Rank, 0) && s.Key.Phase != "eval" && s.Count > 0 && progress(s)
 }
 
 // aloneSeconds returns the length of the work that open begins, in seconds, with
@@ -273,6 +383,9 @@ func aloneRank(in Input, f evidence.Known, timeout float64) {
 func aloneSeconds(open *evidence.Event, progress []*evidence.Event) (total, lo, hi float64) {
 	if s := open.Attrs["seconds"].F; s > 0 {
 		return s, s, s
+	}
+	if open.Attrs["elapsed"].S != "" {
+		return barSeconds(append([]*evidence.Event{open}, progress...))
 	}
 	items := float64(open.Attrs["count"].I)
 	var per float64
@@ -301,6 +414,44 @@ func aloneSeconds(open *evidence.Event, progress []*evidence.Event) (total, lo, 
 		return 0, 0, 0
 	}
 	return items * median(gaps), items * slices.Min(gaps), items * slices.Max(gaps)
+}
+
+// barSeconds returns the same of the last progress bar among states of bars: what it
+// counts to have passed, and what is left at the pace between its states. What ran before
+// that bar began is not in it.
+func barSeconds(states []*evidence.Event) (total, lo, hi float64) {
+	var pace []float64
+	var passed, done, items float64
+	for i, e := range states {
+		at, n := clockSeconds(e.Attrs.Str("elapsed")), float64(e.Attrs["done"].I)
+		if at < 0 {
+			continue
+		}
+		if i > 0 && (n < done || at < passed || float64(e.Attrs["count"].I) != items) {
+			pace = nil
+		} else if n > done && at > passed {
+			pace = append(pace, (at-passed)/(n-done))
+		}
+		passed, done, items = at, n, float64(e.Attrs["count"].I)
+	}
+	left := items - done
+	if len(pace) < 3 || left < 0 {
+		return 0, 0, 0
+	}
+	return passed + left*median(pace), passed + left*slices.Min(pace), passed + left*slices.Max(pace)
+}
+
+// clockSeconds reads 01:30 or 1:01:30, -1 if it is neither.
+func clockSeconds(s string) float64 {
+	out := 0
+	for p := range strings.SplitSeq(s, ":") {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 1e6 {
+			return -1
+		}
+		out = 60*out + n
+	}
+	return float64(out)
 }
 
 // deviceFaults restates the leading device fault.

@@ -39,9 +39,7 @@ func (c *Case) withoutWords() {
 		}
 	}
 	timeouts := slices.DeleteFunc(slices.Clone(effects), func(it *timeline.Item) bool { return it.Kind != evidence.CollTimeout })
-	if open := openPhase(phases); open != nil && len(timeouts) > 0 {
-		c.Lead, c.LeadClass, c.Standing = open, evidence.Hang, incident.Supported
-		c.Basis = fmt.Sprintf("rank %d began work of its own here and had not ended it when the others' collective timed out (line %d)", open.Who.Rank, timeouts[0].Span.Line)
+	if len(timeouts) > 0 && c.alone(phases, timeouts) {
 		return
 	}
 	if !slices.ContainsFunc(exits, func(it *timeline.Item) bool { return !stopped(it) }) && !c.Complete() {
@@ -80,15 +78,20 @@ func (c *Case) withoutWords() {
 		}
 		return
 	}
-	if odd, text := oddOneOut(timeouts); odd != nil {
-		c.Lead, c.LeadClass, c.Standing = odd, evidence.Collective, incident.Supported
-		c.Basis = text
+	if odd, text := c.oddOnes(timeouts); len(odd) > 0 {
+		c.Lead, c.Rivals, c.SameKind = odd[0], odd[1:], len(odd) > 1
+		c.LeadClass, c.Standing, c.Basis = evidence.Collective, incident.Supported, text
+		if len(odd) > 1 {
+			c.Standing = incident.Undecidable
+		}
 		return
 	}
 	if e := c.eliminate(timeouts); e != nil {
-		c.Elimination, c.Standing, c.LeadClass = e, incident.Supported, evidence.Hang
-		c.Lead, c.Basis = c.silent(e.Rank, 0), "by elimination: "+e.Why
-		c.Eliminations[c.Lead] = e
+		c.eliminated(e, evidence.Hang)
+		return
+	}
+	if e := c.lost(effects); e != nil {
+		c.eliminated(e, evidence.Collective)
 		return
 	}
 	if len(timeouts) > 0 && (c.barred(timeouts) || c.states(append(slices.Clone(timeouts), states...))) {
@@ -131,20 +134,172 @@ func (c *Case) withoutWords() {
 	}
 }
 
-// openPhase returns the first phase of a lone rank that no line ends.
-func openPhase(phases []*timeline.Item) *timeline.Item {
-	var open *timeline.Item
-	for _, p := range phases {
-		switch {
-		case p.Attrs["ends"].True():
-			if open != nil && open.Who.Rank == p.Who.Rank {
-				open = nil
-			}
-		case open == nil:
-			open = p
+// eliminated lets the rank or host that e finds lead.
+func (c *Case) eliminated(e *Elimination, class evidence.Class) {
+	c.Elimination, c.Standing, c.LeadClass = e, incident.Supported, class
+	c.Lead, c.Basis = c.silent(e.Rank, 0), "by elimination: "+e.Why
+	c.Lead.Who.Host = e.Host
+	c.Eliminations[c.Lead] = e
+}
+
+// alone finds the rank that was in work of its own when the others timed out: by
+// its own lines, else by those of ranks that say that they wait for the main
+// process. Who timed out himself, or trained on, was not in it any more, and
+// where several ranks are in such work none is alone.
+func (c *Case) alone(phases, timeouts []*timeline.Item) bool {
+	gaveUp := map[int]*timeline.Item{}
+	for _, it := range timeouts {
+		if gaveUp[it.Who.Rank] == nil {
+			gaveUp[it.Who.Rank] = it
 		}
 	}
-	return open
+	first, last, waits := map[int]*timeline.Item{}, map[int]*timeline.Item{}, map[int]*timeline.Item{}
+	for _, p := range phases {
+		r := p.Who.Rank
+		switch {
+		case p.Attrs["waits"].True():
+			waits[r] = p
+		case p.Attrs["ends"].True():
+			delete(first, r)
+			delete(last, r)
+		default:
+			if first[r] == nil {
+				first[r] = p
+			}
+			last[r] = p
+		}
+	}
+	var ranks []int
+	for r, p := range last {
+		if (r == evidence.None || gaveUp[r] == nil) && c.pointsAfter(p) == 0 && (p.Attrs["elapsed"].S == "" || r != evidence.None) {
+			ranks = append(ranks, r)
+		}
+	}
+	ranks = slices.DeleteFunc(ranks, func(r int) bool { return r == evidence.None && len(ranks) > 1 })
+	if len(ranks) == 1 {
+		open, text := first[ranks[0]], "rank %d began work of its own here and had not ended it when the others' collective timed out (line %d)"
+		if p := last[ranks[0]]; p.Attrs["elapsed"].S != "" { // of a progress bar the last state says most
+			open, text = p, "rank %d was still in work of its own here, and shows no end of it, when the others' collective timed out (line %d)"
+		}
+		c.Lead, c.LeadClass, c.Standing = open, evidence.Hang, incident.Supported
+		c.Basis = fmt.Sprintf(text, open.Who.Rank, timeouts[0].Span.Line)
+		return true
+	}
+	delete(waits, 0)
+	delete(waits, evidence.None)
+	if len(ranks) > 0 || len(waits) == 0 || gaveUp[0] != nil {
+		return false
+	}
+	e := &Elimination{Rank: 0}
+	for _, r := range slices.Sorted(maps.Keys(waits)) {
+		if gaveUp[r] != nil && c.pointsAfter(waits[r]) == 0 {
+			e.Ranks, e.Spans = append(e.Ranks, r), append(e.Spans, waits[r].Span)
+		}
+	}
+	if len(e.Ranks) == 0 {
+		return false
+	}
+	e.Why = fmt.Sprintf("%s %s of waiting for the main process and then timed out; rank 0 reports no time-out", RankList(e.Ranks), plural(len(e.Ranks), "tells", "tell"))
+	e.Spans = clipSpans(e.Spans)
+	c.eliminated(e, evidence.Hang)
+	return true
+}
+
+// lost finds who is gone where every other rank reports that a peer is, or that it
+// waited: the one rank that reports nothing, or the ranks of the one host that
+// the others name. Who lost a neighbour tears down his own connections, so which
+// peer is named counts only against a rank on another host than all that are named.
+func (c *Case) lost(effects []*timeline.Item) *Elimination {
+	if c.World < 2 || c.Complete() {
+		return nil
+	}
+	seen, named := map[int]bool{}, map[string]bool{}
+	e := &Elimination{Rank: evidence.None, Lost: true}
+	for _, it := range effects {
+		if it.Who.Rank < 0 || it.Kind != evidence.PeerClosed && it.Kind != evidence.CollTimeout {
+			continue
+		}
+		if p := it.Attrs.Str("peer"); p != "" && it.Attrs.Str("what") != "local-peer" {
+			named[p] = true
+		}
+		if !seen[it.Who.Rank] && it.Kind == evidence.PeerClosed {
+			e.Spans = append(e.Spans, it.Span)
+		}
+		seen[it.Who.Rank] = true
+	}
+	if len(e.Spans) == 0 || len(seen) < 2 || c.World-len(seen) > len(seen) {
+		return nil
+	}
+	e.Ranks, e.Spans = slices.Sorted(maps.Keys(seen)), clipSpans(e.Spans)
+	host := c.hosts()
+	var silent []int
+	for r := range c.World {
+		if seen[r] {
+			continue
+		}
+		// Ranks count from 0 without gaps: one below the highest exists.
+		if !c.Stated && !slices.Contains(c.Ranks, r) && r > e.Ranks[len(e.Ranks)-1] {
+			return nil
+		}
+		silent = append(silent, r)
+	}
+	if len(silent) == 0 {
+		return nil
+	}
+	on := host[silent[0]]
+	for _, r := range silent {
+		if len(silent) > 1 && (host[r] == "" || host[r] != on) {
+			return nil
+		}
+	}
+	match, others := false, len(named) > 0
+	for p := range named {
+		match = match || sameHost(p, on)
+		known := false
+		for _, r := range e.Ranks {
+			known = known || sameHost(p, host[r])
+		}
+		others = others && known
+	}
+	if len(silent) == 1 {
+		if on != "" && others && !match {
+			return nil
+		}
+		e.Rank, e.Host = silent[0], on
+		e.Why = fmt.Sprintf("%s %s that a peer is gone; rank %d reports nothing", RankList(e.Ranks), plural(len(e.Ranks), "reports", "report"), e.Rank)
+		return e
+	}
+	if !match || len(named) > 1 {
+		return nil
+	}
+	e.Host = on
+	e.Why = fmt.Sprintf("%s %s that a peer is gone and %s the host %s, whose ranks (%s) report nothing", RankList(e.Ranks), plural(len(e.Ranks), "reports", "report"), plural(len(e.Ranks), "names", "name"), on, RankList(silent))
+	return e
+}
+
+// hosts is where each rank ran, as its lines or the owner of its file say.
+func (c *Case) hosts() map[int]string {
+	out := map[int]string{}
+	for _, p := range c.Attempt.Parts {
+		if o := c.Timeline.Sources[p.Source].Artifact.Owner; o.Rank >= 0 && o.Host != "" {
+			out[o.Rank] = o.Host
+		}
+	}
+	for _, it := range c.Attempt.Items {
+		if it.Who.Rank >= 0 && it.Who.Host != "" {
+			out[it.Who.Rank] = it.Who.Host
+		}
+	}
+	return out
+}
+
+// sameHost compares host names of which one may be fully qualified.
+func sameHost(a, b string) bool {
+	short := func(s string) string {
+		name, _, _ := strings.Cut(s, ".")
+		return strings.ToLower(name)
+	}
+	return a != "" && b != "" && (strings.EqualFold(a, b) || strings.Trim(a+b, "0123456789.") != "" && short(a) == short(b))
 }
 
 // eliminate names the one rank that is not among those that timed out, or the
@@ -316,6 +471,12 @@ func (c *Case) waiting(timeouts []*timeline.Item) {
 	default:
 		c.Basis += fmt.Sprintf("; the rank that %s waited for left no words here", plural(len(ranks), "it", "they"))
 	}
+}
+
+// AllCame reports whether all ranks that the job is known to have wait in the same
+// collective.
+func (c *Case) AllCame() bool {
+	return c.OnlyEffects && c.Stated && c.World > 0 && len(c.Waiting) == c.World
 }
 
 // RankList names ranks with runs drawn together: ranks 0-3, 6.

@@ -7,6 +7,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -62,6 +63,8 @@ type Elimination struct {
 	Why   string
 	Spans []evidence.Span
 	Ranks []int // the ranks that were ruled out
+	Host  string
+	Lost  bool // by peers that report it gone, not by waiting for it
 }
 
 // A Link says that one event is explained by another.
@@ -134,6 +137,9 @@ func (c *Case) Asked() []string {
 	kinds := []string{string(c.Lead.Kind)}
 	if c.Lead.Kind == "unknown" {
 		kinds = []string{string(evidence.CollTimeout)}
+		if c.Elimination != nil && c.Elimination.Lost {
+			kinds = []string{string(evidence.PeerClosed)}
+		}
 	}
 	if c.Undecided() {
 		for _, r := range c.Rivals {
@@ -385,15 +391,18 @@ func (c *Case) survived(it *timeline.Item) bool {
 		return false
 	}
 	if len(it.Stack) == 0 && it.Chain == "" {
-		return n >= 1 && !c.exitsAfter(it) || n >= 50
+		return n >= 1 && !c.exitsAfter(it) || n >= 50 || n >= 2 && c.trainedLater(it)
 	}
 	if n < 3 {
 		return false
 	}
+	return slices.ContainsFunc(c.ownSeries(it), func(s *evidence.Series) bool { return s.Last.Offset-it.Span.Offset > stdoutBuffer }) || c.trainedLater(it)
+}
+
+// trainedLater reports whether a training line of the same process carries a later
+// time, so that it is not buffered output of before.
+func (c *Case) trainedLater(it *timeline.Item) bool {
 	for _, s := range c.ownSeries(it) {
-		if s.Last.Offset-it.Span.Offset > stdoutBuffer {
-			return true
-		}
 		for p := range s.All() {
 			if at := p.When(); p.Offset > it.Span.Offset && it.Stamp.Known() && at.Known() && at.Clock == it.Stamp.Clock && at.Time.After(it.Stamp.Time.Add(time.Second)) {
 				return true
@@ -855,56 +864,128 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// oddOneOut finds the one rank that is in another collective than all the others
-// that report the same sequence number of the same group.
-func oddOneOut(timeouts []*timeline.Item) (*timeline.Item, string) {
+// oddOnes finds the ranks that are in another collective, by operation or size,
+// than most that report the same sequence number of the same group. Sizes, and
+// the ranks of a group without a name, count only where every rank of the job is at that
+// number: groups count for themselves, and two of them may meet by chance.
+func (c *Case) oddOnes(timeouts []*timeline.Item) ([]*timeline.Item, string) {
 	type place struct {
 		group string
 		seq   int64
 	}
-	type party map[string][]*timeline.Item // operation and size -> who
-	at := map[place]party{}
+	at := map[place]map[int]*timeline.Item{}
 	var order []place
-	seen := map[place]map[int]bool{}
 	for _, it := range timeouts {
 		seq, ok := it.Attrs["seq"]
-		op := it.Attrs.Str("op")
-		if !ok || op == "" || it.Who.Rank < 0 {
+		if !ok || it.Attrs.Str("op") == "" || it.Who.Rank < 0 {
 			continue
 		}
 		p := place{it.Attrs.Str("group"), seq.I}
 		if at[p] == nil {
-			at[p], seen[p] = party{}, map[int]bool{}
+			at[p] = map[int]*timeline.Item{}
 			order = append(order, p)
 		}
-		if seen[p][it.Who.Rank] {
-			continue
+		if at[p][it.Who.Rank] == nil {
+			at[p][it.Who.Rank] = it
 		}
-		seen[p][it.Who.Rank] = true
-		at[p][op] = append(at[p][op], it)
 	}
 	for _, p := range order {
-		if len(at[p]) != 2 {
+		if odd, rest := parted(at[p], func(it *timeline.Item) string { return it.Attrs.Str("op") }); len(odd) == 1 {
+			return odd, fmt.Sprintf("rank %d is in %s where %d others are in %s, at the same sequence number %d", odd[0].Who.Rank, odd[0].Attrs.Str("op"), len(rest), rest[0].Attrs.Str("op"), p.seq)
+		}
+		if c.World == 0 || len(at[p]) < c.World {
 			continue
 		}
-		var one, many []*timeline.Item
-		for _, who := range at[p] {
-			if len(who) == 1 {
-				one = who
-			} else {
-				many = who
+		odd, rest := parted(at[p], func(it *timeline.Item) string {
+			if !sized(it.Attrs.Str("op")) {
+				return ""
 			}
+			return it.Attrs.Str("op") + " of " + it.Attrs["numel_in"].String() + " elements"
+		})
+		if len(odd) == 0 {
+			continue
 		}
-		if len(one) == 1 && len(many) >= 2 {
-			return one[0], fmt.Sprintf("rank %d is in %s where %d others are in %s, at the same sequence number %d", one[0].Who.Rank, one[0].Attrs.Str("op"), len(many), many[0].Attrs.Str("op"), p.seq)
+		var ranks []int
+		for _, it := range odd {
+			ranks = append(ranks, it.Who.Rank)
 		}
+		op := func(it *timeline.Item) string { return it.Attrs.Str("op") + " of " + it.Attrs["numel_in"].String() + " elements" }
+		return odd, fmt.Sprintf("%s %s in %s where %d others are in %s, at the same sequence number %d", RankList(ranks), plural(len(ranks), "is", "are"), op(odd[0]), len(rest), op(rest[0]), p.seq)
 	}
 	return nil, ""
+}
+
+// sized reports whether all ranks of a group call an operation with the same size: not
+// a send or receive, nor one with a root or with a split of its own.
+func sized(op string) bool {
+	switch op = strings.ToUpper(op); {
+	case op == "SEND", op == "RECV", op == "RECVANYSOURCE", op == "COALESCED", op == "UNKNOWN":
+		return false
+	}
+	return !strings.HasPrefix(op, "GATHER") && !strings.HasPrefix(op, "SCATTER") && !strings.HasPrefix(op, "ALLTOALL")
+}
+
+// parted returns the ranks that say another thing than most of them, where all
+// but they say the same and are two at least; nil where somebody says nothing.
+func parted(who map[int]*timeline.Item, says func(*timeline.Item) string) (odd, most []*timeline.Item) {
+	sides := map[string][]*timeline.Item{}
+	for _, r := range slices.Sorted(maps.Keys(who)) {
+		s := says(who[r])
+		if s == "" {
+			return nil, nil
+		}
+		sides[s] = append(sides[s], who[r])
+	}
+	if len(sides) != 2 {
+		return nil, nil
+	}
+	for _, s := range slices.Sorted(maps.Keys(sides)) {
+		if 2*len(sides[s]) > len(who) {
+			most = sides[s]
+		} else {
+			odd = sides[s]
+		}
+	}
+	if len(most) < 2 || len(odd) == 0 {
+		return nil, nil
+	}
+	return odd, most
+}
+
+// absentee moves the lead from a store that counts too few workers to the worker that
+// says in another log that it never reached the store: that is who is missing there. Who
+// lost a connection that it had is another matter. Of several, which failed first stays open.
+func (c *Case) absentee() {
+	l := c.Lead
+	if l == nil || l.Kind != evidence.RendezvousFailed || len(c.Rivals) > 0 {
+		return
+	}
+	var out []*timeline.Item
+	for _, it := range c.Attempt.Items {
+		what := it.Attrs.Str("what")
+		if it.Kind != evidence.StoreError || what != "client-timeout" && what != "client-connect" || it.Quoted || it.Attempt < 0 || it.Source == l.Source {
+			continue
+		}
+		if !slices.ContainsFunc(out, func(x *timeline.Item) bool { return x.Source == it.Source && x.Who.Rank == it.Who.Rank }) {
+			out = append(out, it)
+		}
+	}
+	if len(out) == 0 {
+		return
+	}
+	c.Basis = fmt.Sprintf("the store counts too few workers (%s:%d), and this one says that it never reached it", l.Span.Artifact, l.Span.Line)
+	c.Lead, c.Rivals, c.LeadClass = out[0], out[1:], evidence.Collective
+	c.Standing = incident.Supported
+	if len(out) > 1 {
+		c.SameKind, c.Standing = true, incident.Undecidable
+		c.Basis = fmt.Sprintf("the store counts too few workers (%s:%d), and %d say that they never reached it", l.Span.Artifact, l.Span.Line, len(out))
+	}
 }
 
 // promote moves the lead from the end of a process to its beginning: the floor
 // of a loss scale to the first of the unbroken overflows that led there.
 func (c *Case) promote() {
+	c.absentee()
 	if c.Lead == nil || c.Lead.Kind != evidence.ScaleFloor {
 		return
 	}

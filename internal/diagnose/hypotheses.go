@@ -329,6 +329,9 @@ func Open(e *catalog.Entry, c *Case, known evidence.Known) Hypothesis {
 // Absent adds to the open verdict that ranks are not in evidence, where those
 // that are only waited: the logs of the others come before any rerun.
 func Absent(h Hypothesis, c *Case, known evidence.Known) Hypothesis {
+	if c.AllCame() {
+		return allCame(h, known)
+	}
 	if !c.OnlyEffects || c.Lead.Kind != evidence.CollTimeout || c.Stated && len(c.Ranks) == c.World {
 		return h
 	}
@@ -342,5 +345,33 @@ func Absent(h Hypothesis, c *Case, known evidence.Known) Hypothesis {
 	}
 	m.Fact, m.How = catalog.ExpandSentences(m.Fact, known.Values()), fill(m.How, known.Values())
 	h.Missing = append([]incident.Missing{m}, slices.DeleteFunc(slices.Clone(h.Missing), func(x incident.Missing) bool { return x.Name == logs })...)
+	return h
+}
+
+// allCame replaces what the open verdict asks where every rank of the job waits in the same
+// collective: none is missing and none came first, so neither a rank's place nor the
+// order is open, but why the operation did not complete.
+func allCame(h Hypothesis, known evidence.Known) Hypothesis {
+	var out []incident.Missing
+	for _, ask := range []struct{ name, fact, how string }{
+		{"dist.network_named", "why the collective did not complete although all ranks had called it", "on each host for that time: dmesg -T | grep -i -E 'xid|mlx5|link|bnxt|ena'; ibstat; nvidia-smi nvlink -s; the switch's port counters"},
+		{"dist.comms", "which ranks' transfers made no progress", "rerun with NCCL_DEBUG=INFO TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 (torchfrtrace reads the dumps), and py-spy dump --native --pid PID of each rank while it hangs"},
+	} {
+		spec := evidence.FactOf(ask.name)
+		if _, ok := known[ask.name]; ok {
+			continue
+		}
+		out = append(out, incident.Missing{Fact: ask.fact, Name: ask.name, How: ask.how, Cost: spec.Cost, Effect: spec.Effect})
+	}
+	for _, m := range h.Missing {
+		switch m.Name {
+		case "order.certain", "dist.stack_of_missing", "dist.other_fault", "dist.network_named", "dist.comms":
+		default:
+			out = append(out, m)
+		}
+	}
+	if len(out) > 0 {
+		h.Missing = out
+	}
 	return h
 }

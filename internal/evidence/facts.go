@@ -128,6 +128,8 @@ var FactSpecs = [...]FactSpec{
 	{"batch.typical_length", Int, "usual longest sequence per batch", "log the longest sequence of each batch", "one short run", "reversible"},
 	{"batch.length_ratio", Float, "failing batch's longest sequence over the usual one", "log the longest sequence of each batch and rerun to the failure", "one short run", "reversible"},
 	{"batch.longest_before", Int, "longest sequence among the earlier batches that passed", "log the longest sequence of each batch", "one short run", "reversible"},
+	{"run.batches", Int, "batches of an epoch, as a rank states it", "print len(loader) on each rank", "one short run", "reads"},
+	{"batch.fewer_ranks", Ints, "ranks with fewer batches in an epoch than others", "print len(loader) on each rank", "one short run", "reads"},
 	{"batch.rank_imbalance", Float, "largest over smallest logged batch length across ranks at that step", "log the token count of each rank's batch at the failing step", "one short run", "reversible"},
 
 	// Non-finite values.
@@ -203,6 +205,8 @@ var FactSpecs = [...]FactSpec{
 	{"dist.comms_growing", Bool, "communicators are still being created after training began", "NCCL_DEBUG=INFO and watch for 'Init COMPLETE' after the first steps", "one short run", "reads"},
 	{"dist.stack_of_missing", Text, "where the missing rank was", "py-spy dump --pid PID of the missing rank while the others wait, or TORCH_NCCL_DUMP_ON_TIMEOUT=1", "one full run", "reads"},
 	{"dist.oom_skipped_rank", Bool, "one rank caught out of memory and skipped a collective", "grep 'out of memory' in every rank's log before the timeout", "seconds", "reads"},
+	{"dist.oom_rank_apart", Bool, "the rank that caught out of memory is then in another collective than most, or behind them", "compare the sequence number, operation and size in the time-outs of all ranks with the rank whose log has 'out of memory'", "minutes", "reads"},
+	{"dist.late_blocked", Bool, "the kernel reports a process of the late rank as blocked", "dmesg -T | grep 'blocked for more' on {fault.host}, and compare the process ids with those of the rank and its loader's workers", "minutes", "reads"},
 	{"dist.data_wait", Bool, "the stack or timing shows waiting for data", "log data_time per step and rank; py-spy dump of the slow rank", "one short run", "reads"},
 
 	// Devices.

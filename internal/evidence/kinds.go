@@ -243,7 +243,7 @@ var Specs = [...]Spec{
 	{PortInUse, "the port is taken on that host", Environment, RoleFault, 44, []AttrSpec{{"port", Int, ""}}},
 	{NetworkFault, "a network device or fabric reports a fault", Collective, RoleFault, 47, []AttrSpec{attrWhat}},
 	{Stall, "silence much longer than the step time, or a hang probe", Hang, RoleFault, 65, []AttrSpec{{"seconds", Float, "silence"}, {"step_seconds", Float, "median step"}, {"name", Text, "task, where the kernel names one"}}},
-	{RankPhase, "one rank alone does work that the others wait for (validation, preprocessing, saving)", Hang, RoleNotice, 0, []AttrSpec{attrRank, attrWhat, {"count", Int, "items"}, {"seconds", Float, "duration stated"}, {"ends", Bool, "the line says that it is over"}}},
+	{RankPhase, "one rank alone does work that the others wait for (validation, preprocessing, saving)", Hang, RoleNotice, 0, []AttrSpec{attrRank, attrWhat, {"count", Int, "items"}, {"seconds", Float, "duration stated"}, {"ends", Bool, "the line says that it is over"}, {"waits", Bool, "a rank says that it waits for the main process to do it"}, {"done", Int, "items done, as a progress bar counts"}, {"elapsed", Text, "time since its begin, as a progress bar prints it"}}},
 
 	// Processes.
 	{Exception, "an uncaught Python exception that no wording claims", Code, RoleFault, 52, []AttrSpec{{"type", Text, "exception type, qualified as printed"}, {"message", Text, ""}, {"thread", Text, ""}}},

@@ -246,12 +246,18 @@ func once[K comparable](m map[K]int, key K, v int) {
 
 // introduced finds the artifacts whose lines name several ranks, which are no rank's
 // file whatever their name says, and fills t.intro: where each of at least two artifacts
-// without an owner introduces itself as one rank, each as another, that is whose it is.
+// without an owner introduces itself as one rank, each as another, that is whose it is. A launch
+// of one worker on each of several nodes introduces it as well: its rank is that of its node.
 func (t *Timeline) introduced() (several map[int]bool) {
 	several = map[int]bool{}
 	first, intro := map[int]int{}, map[int]int{}
 	for _, it := range t.Items {
 		r := it.Who.Rank
+		if it.Kind == evidence.LaunchMark {
+			if n, ok := nodeOf(it.Attrs.Str("command")); ok {
+				once(intro, it.Source, n)
+			}
+		}
 		if r == evidence.None {
 			continue
 		}
@@ -291,6 +297,35 @@ func (t *Timeline) introduced() (several map[int]bool) {
 		}
 	}
 	return several
+}
+
+// nodeOf returns the rank of the node that a launch command names (torchrun and
+// torch.distributed.launch, with - or _) where it starts one worker on each of several.
+func nodeOf(command string) (int, bool) {
+	node, each, nodes := evidence.None, evidence.None, evidence.None
+	words := strings.Fields(command)
+	for i, w := range words {
+		name, value, assigned := strings.Cut(strings.ReplaceAll(strings.TrimLeft(w, "-"), "-", "_"), "=")
+		if !strings.HasPrefix(w, "--") {
+			continue
+		}
+		if !assigned && i+1 < len(words) {
+			value = words[i+1]
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 {
+			continue
+		}
+		switch name {
+		case "node_rank":
+			node = n
+		case "nproc_per_node":
+			each = n
+		case "nnodes":
+			nodes = n
+		}
+	}
+	return node, each == 1 && nodes > 1 && node >= 0 && node < nodes
 }
 
 // rankOf is the rank of a line of a source that states rank.
