@@ -909,7 +909,9 @@ func (c *Case) oddOnes(timeouts []*timeline.Item) ([]*timeline.Item, string) {
 		for _, it := range odd {
 			ranks = append(ranks, it.Who.Rank)
 		}
-		op := func(it *timeline.Item) string { return it.Attrs.Str("op") + " of " + it.Attrs["numel_in"].String() + " elements" }
+		op := func(it *timeline.Item) string {
+			return it.Attrs.Str("op") + " of " + it.Attrs["numel_in"].String() + " elements"
+		}
 		return odd, fmt.Sprintf("%s %s in %s where %d others are in %s, at the same sequence number %d", RankList(ranks), plural(len(ranks), "is", "are"), op(odd[0]), len(rest), op(rest[0]), p.seq)
 	}
 	return nil, ""

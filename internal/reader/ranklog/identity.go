@@ -29,7 +29,7 @@ func (s *session) survey(head []byte) framing {
 	all, lines, tasks, brackets, teed, hooked := 0, 0, 0, 0, 0, 0
 	taskValues, bracketValues := map[int]bool{}, map[int]bool{}
 	hosts := map[string]int{}
-	writers := map[int]int{}
+	writers, shortWriters, shorts := map[int]int{}, map[int]int{}, 0
 	names := map[string]int{}
 	var pods podTally
 	for i := 0; i < 4000 && len(head) > 0; i++ {
@@ -83,6 +83,10 @@ func (s *session) survey(head []byte) framing {
 		h = head0()
 		at := probe.peelLoggers(text, &h)
 		statedRank(text[at:], &h, at > 0)
+		if n, ok := shortRank(text); ok {
+			shorts++
+			shortWriters[n]++
+		}
 		if h.who.Rank != evidence.None && text[0] != '[' {
 			writers[h.who.Rank]++
 			names[h.who.Host]++
@@ -103,6 +107,9 @@ func (s *session) survey(head []byte) framing {
 		for h := range hosts {
 			f.hosts[h] = true
 		}
+	}
+	if f.short = shorts >= 3 && shorts*2 >= lines; f.short {
+		writers = shortWriters
 	}
 	s.owner(lines, writers, names)
 	return f
@@ -126,13 +133,15 @@ func (f *framing) peelLoggers(s string, h *head) int {
 	return at
 }
 
-// owner states whose artifact this is, where nearly all its lines name one rank.
+// owner states whose artifact this is, where nearly all its lines name one rank. The
+// name of a folder yields to them: it may be that of one run among several, and holds
+// all ranks.
 func (s *session) owner(lines int, writers map[int]int, names map[string]int) {
-	if len(writers) != 1 || s.base.Rank != evidence.None {
+	if len(writers) != 1 || s.base.Rank != evidence.None && strings.Contains(s.art.Owner.Basis, "file name ") {
 		return
 	}
 	for rank, n := range writers {
-		if n < 2 || n*10 < lines*4 {
+		if n < 2 || n*10 < lines*4 || rank == s.base.Rank {
 			return
 		}
 		s.base.Rank = rank

@@ -30,6 +30,7 @@ type framing struct {
 	srunRank bool            // and its task is a rank, not a node
 	tee      bool            // [rankN]: without a blank is a torchrun tee prefix: local rank
 	bracket  bool            // "[N] " is a rank (MPICH, Intel MPI)
+	short    bool            // "[rN] " is a rank (training loops that print it on each of their lines)
 	hosts    map[string]bool // "host: " prefixes (pdsh, clush)
 	pods     map[string]bool // "pod container " prefixes (stern)
 }
@@ -53,7 +54,19 @@ func (f *framing) peel(s string, h *head) int {
 		at += n
 	}
 	statedRank(s[at:], h, logger)
+	if n, ok := shortRank(s[at:]); ok && f.short && h.key.rank == evidence.None {
+		h.who.Rank = n
+	}
 	return at
+}
+
+// shortRank reads the rank of "[r3] …".
+func shortRank(s string) (int, bool) {
+	if len(s) < 5 || s[0] != '[' || s[1] != 'r' {
+		return 0, false
+	}
+	n, e := decimal(s, 2)
+	return n, e > 2 && e <= 7 && e+1 < len(s) && s[e] == ']' && s[e+1] == ' '
 }
 
 // peelWriter takes off one prefix that names a process, rank, host or pod.

@@ -25,6 +25,7 @@ func TestPeel(t *testing.T) {
 	tee := framing{tee: true}
 	hosts := framing{hosts: map[string]bool{"n1": true, "n2": true}}
 	bracket := framing{bracket: true}
+	short := framing{short: true}
 	pods := framing{pods: map[string]bool{"fit-0": true}}
 	for _, c := range []struct {
 		f     framing
@@ -48,6 +49,7 @@ func TestPeel(t *testing.T) {
 		{plain, "[1,2]:text", "text", rank(2), "", 0},
 		{plain, "[prterun-h1-77@1,4]<stdout>: text", "text", rank(4), "", 0},
 		{bracket, "[3] text", "text", rank(3), "", 0},
+		{short, "[r12] text", "[r12] text", rank(12), "", 0},
 		{plain, "[3] text", "[3] text", who(nil), "", 0},
 		{plain, "[pod/fit-0/pytorch] text", "text", who(func(w *evidence.Who) { w.Host = "fit-0" }), "", 0},
 		{plain, "[pod/fit-0/pytorch] 2026-01-02T03:04:05.5Z text", "text", who(func(w *evidence.Who) { w.Host = "fit-0" }), "2026-01-02T03:04:05.5Z", 0},
