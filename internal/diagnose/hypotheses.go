@@ -330,7 +330,7 @@ func Open(e *catalog.Entry, c *Case, known evidence.Known) Hypothesis {
 // that are only waited: the logs of the others come before any rerun.
 func Absent(h Hypothesis, c *Case, known evidence.Known) Hypothesis {
 	if c.AllCame() {
-		return allCame(h, known)
+		return allCame(h, c, known)
 	}
 	if !c.OnlyEffects || c.Lead.Kind != evidence.CollTimeout || c.Stated && len(c.Ranks) == c.World {
 		return h
@@ -350,8 +350,13 @@ func Absent(h Hypothesis, c *Case, known evidence.Known) Hypothesis {
 
 // allCame replaces what the open verdict asks where every rank of the job waits in the same
 // collective: none is missing and none came first, so neither a rank's place nor the
-// order is open, but why the operation did not complete.
-func allCame(h Hypothesis, known evidence.Known) Hypothesis {
+// order is open, but why the operation did not complete, which is what it says then.
+func allCame(h Hypothesis, c *Case, known evidence.Known) Hypothesis {
+	spans := []evidence.Span{c.Lead.Span}
+	for _, r := range c.Rivals {
+		spans = append(spans, r.Span)
+	}
+	h.For = []incident.Statement{{Text: strings.ToUpper(c.Basis[:1]) + c.Basis[1:] + ".", Spans: clipSpans(spans)}}
 	var out []incident.Missing
 	for _, ask := range []struct{ name, fact, how string }{
 		{"dist.network_named", "why the collective did not complete although all ranks had called it", "on each host for that time: dmesg -T | grep -i -E 'xid|mlx5|link|bnxt|ena'; ibstat; nvidia-smi nvlink -s; the switch's port counters"},
