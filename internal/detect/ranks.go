@@ -353,6 +353,9 @@ func aloneRank(in Input, f evidence.Known, timeout float64) {
 			return
 		}
 		f.Set("dist.alone_seconds", evidence.FloatOf(total), spans...)
+		if lo > timeout && stalledBar(w.open, w.progress, timeout) {
+			return
+		}
 		if timeout > 0 && (lo > timeout || hi <= timeout) {
 			f.Set("dist.alone_over_timeout", evidence.BoolOf(lo > timeout), spans...)
 		}
@@ -439,6 +442,22 @@ func barSeconds(states []*evidence.Event) (total, lo, hi float64) {
 		return 0, 0, 0
 	}
 	return passed + left*median(pace), passed + left*slices.Min(pace), passed + left*slices.Max(pace)
+}
+
+// stalledBar reports whether a progress bar was last drawn so long before the others
+// gave up that it may have stopped: more than three times the longest gap between two
+// of its states.
+func stalledBar(open *evidence.Event, progress []*evidence.Event, timeout float64) bool {
+	if open.Attrs["elapsed"].S == "" {
+		return false
+	}
+	passed, longest := clockSeconds(open.Attrs.Str("elapsed")), 0.0
+	for _, e := range progress {
+		at := clockSeconds(e.Attrs.Str("elapsed"))
+		longest = max(longest, at-passed)
+		passed = at
+	}
+	return passed+3*longest < timeout
 }
 
 // clockSeconds reads 01:30 or 1:01:30, -1 if it is neither.
