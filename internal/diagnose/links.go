@@ -38,7 +38,7 @@ var rules = []rule{
 	{name: "port-fails-under-job", text: "the adapter's port went down, as the kernel of its host says, and the library that sends over it reports the port",
 		from: []evidence.Kind{evidence.NetworkFault}, to: []evidence.Kind{evidence.LinkError, evidence.NetworkFault}, any: true, later: []evidence.Kind{evidence.NetworkFault}, within: 10 * time.Minute,
 		unless: func(from, to *timeline.Item) bool {
-			return from.Attempt >= 0 || !slices.Contains(portDown, from.Attrs.Str("what")) || !sameHost(from, to) || to.Attempt < 0 || to.Kind == evidence.LinkError && !slices.Contains(adapterWords, to.Attrs.Str("what"))
+			return from.Attempt >= 0 || !slices.Contains(portDown, from.Attrs.Str("what")) || !onSameHost(from, to) || to.Attempt < 0 || to.Kind == evidence.LinkError && !slices.Contains(adapterWords, to.Attrs.Str("what"))
 		}},
 	{name: "others-wait-for-who-could-not-start", text: "a rank that cannot use its device never joins, and who waits for it at the start times out",
 		from: []evidence.Kind{evidence.VersionClash, evidence.DeviceConfig, evidence.MissingDep}, to: []evidence.Kind{evidence.RendezvousFailed}, any: true,
@@ -98,7 +98,7 @@ var (
 )
 
 // sameHost reports whether both are said to be of one host.
-func sameHost(a, b *timeline.Item) bool { return a.Who.Host != "" && a.Who.Host == b.Who.Host }
+func onSameHost(a, b *timeline.Item) bool { return a.Who.Host != "" && a.Who.Host == b.Who.Host }
 
 // pythonErrors are what Python's own operations raise, of values that are on the host: no call to
 // a device ends so.
