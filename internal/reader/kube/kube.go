@@ -93,7 +93,7 @@ func shapeOf(head []byte) shape {
 		}
 		if strings.HasPrefix(l, "Name:  ") && i+1 < len(lines) {
 			for _, next := range lines[i+1 : min(i+12, len(lines))] {
-				for _, key := range []string{"Namespace:  ", "Roles:  ", "Labels:  "} {
+				for _, key := range []string{"Namespace:  ", "Roles:  ", "Labels:  ", "Containers:"} {
 					if strings.HasPrefix(next, key) {
 						return asText
 					}
@@ -366,6 +366,9 @@ func (k *file) said(text string, span evidence.Span, who evidence.Who, st eviden
 			x.Who.PID = own.PID
 		}
 		x.Span, x.Step = span, evidence.None
+		if quote := strings.Join(strings.Fields(span.Quote), " "); !strings.Contains(quote, strings.Join(strings.Fields(x.Text), " ")) {
+			x.Text = clean(quote) // the message was put into the words of another printout, or its escapes were resolved
+		}
 		if st.Known() {
 			x.Stamp = st
 		}

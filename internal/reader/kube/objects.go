@@ -335,6 +335,9 @@ func (k *file) podStatus(p *podEvents, n *jsontree.Node, who evidence.Who, id po
 	span := k.at(at, status)
 	p.events = append(p.events, event(evidence.JobRecord, span, who, evidence.Stamp{}, attrs))
 	reason, message := status.Str("reason"), status.Str("message")
+	if m := status.Get("message"); m != nil && message != "" { // which says more
+		span = k.at(m, status)
+	}
 	found := k.podReason(reason, message, span, who)
 	if disrupted != nil {
 		st := when(disrupted.Str("lastTransitionTime"))
