@@ -1,14 +1,16 @@
 // Package hosttext reads the small texts that a machine prints about itself and
 // that people save beside a log: df, quota, ps and free. One file may hold
 // several of them, one after the other, each perhaps behind the command that made
-// it.
+// it, or those of many hosts with the name of its host before each line (pdsh, clush).
 package hosttext
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -117,7 +119,46 @@ type parser struct {
 	tables   int
 	stamp    evidence.Stamp
 	host     string
-	command  string // of the command line before, "" if none
+	command  string             // of the command line before, "" if none
+	hosts    map[string]*parser // by the host that stands before each line (pdsh, clush); nil without
+}
+
+// maxHosts is how many hosts may speak in one file.
+const maxHosts = 4096
+
+// of finds the parser of the host before l and takes the host off. A table's header is what
+// shows that there is one; lines of several hosts stand as they came.
+func (p *parser) of(l line) (*parser, line, bool) {
+	name, rest, ok := strings.Cut(l.text, ": ")
+	if !ok || !hostName(name) {
+		return nil, l, false
+	}
+	l.text = rest
+	if q := p.hosts[name]; q != nil {
+		return q, l, true
+	}
+	if !begins(p, strings.TrimSpace(rest)) || len(p.hosts) >= maxHosts {
+		return nil, l, false
+	}
+	if p.hosts == nil {
+		p.hosts = map[string]*parser{}
+	}
+	q := &parser{s: p.s, artifact: p.artifact, host: name, stamp: p.stamp}
+	p.hosts[name] = q
+	return q, l, true
+}
+
+// hostName reports whether s can be the name or address of a host.
+func hostName(s string) bool {
+	for i, c := range []byte(s) {
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		case i > 0 && (c == '-' || c == '_' || c == '.'):
+		default:
+			return false
+		}
+	}
+	return len(s) > 1 && len(s) < 64
 }
 
 // take is feed for what comes from a file.
@@ -132,6 +173,12 @@ func newParser(s reader.Sink, artifact string) *parser { return &parser{s: s, ar
 // feed takes one line that is not empty and reports whether it knew what to do
 // with it.
 func (p *parser) feed(l line) bool {
+	if q, own, ok := p.of(l); ok {
+		before := q.tables
+		took := q.feed(own)
+		p.tables += q.tables - before
+		return took
+	}
 	text := strings.TrimSpace(l.text)
 	if text == "" {
 		return true
@@ -175,12 +222,24 @@ func (p *parser) close() {
 	}
 }
 
-func (p *parser) finish() { p.close() }
+func (p *parser) finish() {
+	p.close()
+	for _, name := range slices.Sorted(maps.Keys(p.hosts)) {
+		p.hosts[name].close()
+	}
+}
+
+var headers = [...]func(*parser, string) table{dfHeader, quotaHeader, psHeader, freeHeader}
+
+// begins reports whether text is the header of a table.
+func begins(p *parser, text string) bool {
+	return slices.ContainsFunc(headers[:], func(f func(*parser, string) table) bool { return f(p, text) != nil })
+}
 
 // header returns the table that l begins, nil if it begins none.
 func header(p *parser, l line) table {
 	text := strings.TrimSpace(l.text)
-	for _, f := range [...]func(*parser, string) table{dfHeader, quotaHeader, psHeader, freeHeader} {
+	for _, f := range headers {
 		if t := f(p, text); t != nil {
 			if h, ok := t.(interface{ first(p *parser, l line) }); ok {
 				h.first(p, l)

@@ -39,6 +39,8 @@ func TestSniff(t *testing.T) {
 		{"a.csv", "name, index\nx, 1\n", reader.No},
 		{"notes.txt", "# notes\n\n$ ls\nfile\n", reader.No},
 		{"ps.txt", "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND\nada 7 0.0 0.1 10 20 ? S 10:00 0:00 sleep 5\n", reader.Sure},
+		{"hosts.txt", "c1: Filesystem 1K-blocks Used Available Use% Mounted on\nc1: /dev/sda1 100 50 50 50% /\n", reader.Sure},
+		{"log.txt", "c1: step 1 loss 2\nc2: step 1 loss 2\n", reader.No},
 		{"empty", "", reader.No},
 	} {
 		if got := r.Sniff(evidence.Artifact{Path: c.name}, []byte(c.head)); got != c.want {
