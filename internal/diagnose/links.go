@@ -97,7 +97,7 @@ var (
 	adapterWords = []string{"ib-port-error", "ib-async-fatal"}
 )
 
-// sameHost reports whether both are said to be of one host.
+// onSameHost reports whether both are said to be of one host.
 func onSameHost(a, b *timeline.Item) bool { return a.Who.Host != "" && a.Who.Host == b.Who.Host }
 
 // pythonErrors are what Python's own operations raise, of values that are on the host: no call to

@@ -55,6 +55,13 @@ type group struct {
 
 // emit hands an event over, within bounds.
 func (s *session) emit(e *evidence.Event) {
+	if e.Kind == evidence.ResumeMark && s.stopped { // who was stopped loads nothing: the job was started again
+		step := e.Step
+		s.newLaunch()
+		if v, ok := e.Attrs["step"]; !ok || v.I != step {
+			e.Step = evidence.None
+		}
+	}
 	s.complete(e)
 	spec := evidence.SpecOf(e.Kind)
 	if spec == nil {
@@ -63,6 +70,9 @@ func (s *session) emit(e *evidence.Event) {
 	switch spec.Role {
 	case evidence.RoleExit, evidence.RoleStop:
 		s.ended = true
+		s.stopped = s.stopped || spec.Role == evidence.RoleStop
+	case evidence.RoleEffect:
+		s.stopped = s.stopped || e.Kind == evidence.Cancelled
 	case evidence.RoleFault:
 		if len(e.Stack) > 0 || e.Kind == evidence.DeviceOOM {
 			s.ended = true

@@ -305,8 +305,14 @@ func (s *session) introduce(m *message) {
 	}
 	world := ownWorld.FindStringSubmatch(text)
 	at := ownRank.FindStringSubmatchIndex(text)
-	if world == nil || at == nil || ofGroup.MatchString(text[:at[0]+1]) {
+	if at == nil || ofGroup.MatchString(text[:at[0]+1]) {
 		return
+	}
+	if world == nil { // a process that names itself, with its number on the host
+		if !ownPID.MatchString(text) || !ownLocal.MatchString(text) || strings.Contains(text, "xit") {
+			return
+		}
+		world = []string{"", ""}
 	}
 	s.env = ""
 	if m.ranked {
@@ -315,7 +321,7 @@ func (s *session) introduce(m *message) {
 	who := m.who
 	n, _ := decimal(text[at[2]:at[3]], 0)
 	size, _ := decimal(world[1], 0)
-	if n >= size || who.Rank != evidence.None && who.Rank != n {
+	if world[1] != "" && n >= size || who.Rank != evidence.None && who.Rank != n {
 		return
 	}
 	who.Rank = n

@@ -61,7 +61,7 @@ var structures = []struct {
 	{aPrompt, []string{"$ # ", "$ python", "$ torchrun", "$ accelerate ", "$ srun ", "$ sbatch ", "$ deepspeed ", "$ mpirun ", "$ mpiexec ", "$ bash ", "$ sh ",
 		"$ ./", "$ CUDA_", "$ PYTORCH_", "$ NCCL_", "$ TORCH_", "$ XLA_", "$ TF_", "$ OMP_", "$ WORLD_SIZE=", "$ nohup ", "$ env ", "$ docker run", "$ ray job", "$ uv run", "$ poetry run", "$ fairseq-train", "$ llamafactory-cli", "$ axolotl ", "$ litgpt ", "$ vllm ",
 		"+ python", "+ torchrun", "+ accelerate ", "+ srun ", "+ deepspeed ", "+ mpirun ", "+ exec python", "+ exec torchrun", "+ CUDA_", "+ PYTORCH_", "+ NCCL_", "+ uv run", "+ llamafactory-cli"}},
-	{aTime, []string{"uncaught exception", "Uncaught exception", "Unhandled exception", "Error executing job", " ERROR", "[ERROR", "[NeMo E", "CRITICAL", " cudaDev ", "rocess rank: ", "world_rank=", "WORLD_SIZE", "world_size", "world size", "RANK=", "device=cuda:", "device cuda:", "device: cuda:", "bus=0000", "bus 0000", "bus_id=0000"}},
+	{aTime, []string{"uncaught exception", "Uncaught exception", "Unhandled exception", "xception in ", "xception during ", "xception occurred", "Error executing job", " ERROR", "[ERROR", "[NeMo E", "CRITICAL", " cudaDev ", "rocess rank: ", "world_rank=", "WORLD_SIZE", "world_size", "world size", "RANK=", "device=cuda:", "device cuda:", "device: cuda:", "bus=0000", "bus 0000", "bus_id=0000"}},
 }
 
 // Atoms returns what the reader looks for, for the plan of package scan.

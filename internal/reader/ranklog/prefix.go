@@ -391,7 +391,7 @@ func (h *head) setHost(s string) {
 
 // statedRank reads a rank that the message itself begins with, without taking
 // it off: "[Rank 3] …", "[PG ID 0 PG GUID 0(default_pg) Rank 1] …",
-// "[rank: 3] …", "[RANK 3] …", "node1 rank 3: …". A rank inside a process group other
+// "[rank: 3] …", "[RANK 3] …", "node1 rank 3: …", "rank 3 | …". A rank inside a process group other
 // than the default one is not a global rank.
 func statedRank(s string, h *head, logger bool) {
 	if h.key.rank != evidence.None || len(s) < 6 {
@@ -404,6 +404,13 @@ func statedRank(s string, h *head, logger bool) {
 			return
 		}
 		in := s[1:end]
+		if logger && hostName(in) && strings.ContainsAny(in, "-.0123456789") && strings.HasPrefix(s[end+1:], " rank ") { // "[node7] rank 3 | …" behind a time
+			if n, e := decimal(s, end+len("] rank ")); e > end+len("] rank ") && e < len(s) && (s[e] == ':' || s[e] == ']' || strings.HasPrefix(s[e:], " | ")) {
+				set(n)
+				h.who.Host = in
+			}
+			return
+		}
 		i := lastFold(in, "rank")
 		if i < 0 || i > 0 && in[i-1] != ' ' || strings.HasPrefix(in, "PG") && !strings.Contains(in, "default_pg") && !strings.HasPrefix(in, "PG 0 ") && !strings.HasPrefix(in, "PG ID 0 ") {
 			return
@@ -426,7 +433,7 @@ func statedRank(s string, h *head, logger bool) {
 	if len(s) < 6 || lastFold(s[:4], "rank") != 0 || s[4] != ' ' && s[4] != '=' {
 		return
 	}
-	if n, e := decimal(s, 5); e > 5 && e < len(s) && (s[e] == ':' || s[e] == ']') {
+	if n, e := decimal(s, 5); e > 5 && e < len(s) && (s[e] == ':' || s[e] == ']' || strings.HasPrefix(s[e:], " | ")) {
 		set(n)
 		if host != "" && strings.ContainsAny(host, "-.0123456789") {
 			h.who.Host = host

@@ -21,6 +21,9 @@ var plan = evidence.Plan{Wordings: []evidence.Wording{
 	{ID: "test/skip", Kind: evidence.OOMRecovered, Literal: "ran out of memory, skipping", Attrs: evidence.Attrs{"what": evidence.TextOf("skipped")}},
 	{ID: "test/full", Kind: evidence.DiskFull, Literal: "[Errno 28] No space left", Exception: true},
 	{ID: "test/mismatch", Kind: evidence.CheckpointBad, Literal: "size mismatch for", Regexp: `size mismatch for (?P<path>\S+): .*checkpoint`, Join: 3},
+	{ID: "test/preempted", Kind: evidence.Preempted, Literal: "DUE TO PREEMPTION"},
+	{ID: "test/resume", Kind: evidence.ResumeMark, Literal: "Resuming from checkpoint"},
+	{ID: "test/restarts", Kind: evidence.LaunchMark, Literal: "restart count ", Attrs: evidence.Attrs{"what": evidence.TextOf("restart")}},
 	{ID: "test/version", Literal: "torch version", Regexp: `torch version (?P<v>\S+)`, Facts: map[string]string{"run.torch": "{v}"}},
 }}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +37,7 @@ type session struct {
 	marked    map[int]bool // ranks that announced this launch
 	ranSteps  bool         // this launch has logged steps
 	ended     bool         // this launch has shown an end: fault, exit, stop
+	stopped   bool         // by a stop from outside
 	started   string       // the last command line that started something
 	startedAt int64        // its line
 
@@ -89,15 +91,21 @@ type stampAt struct {
 	stamp evidence.Stamp
 	line  int64
 	level byte
+	fails bool // its words say that an exception follows
 	key   key
 	who   evidence.Who
 }
 
 // announces reports whether the line was an error that its writer logged right
-// above m.
+// above m: by its level, or by words. The writer is the same by its prefix, or by the rank
+// that both state.
 func (r stampAt) announces(m *message) bool {
-	return r.line > 0 && r.line < m.span.Line && m.span.Line-r.line <= 2 && r.key == m.key && (r.level == 'E' || r.level == 'F')
+	one := r.key == m.key || r.who.Rank != evidence.None && r.who.Rank == m.who.Rank && r.fails
+	return r.line > 0 && r.line < m.span.Line && m.span.Line-r.line <= 2 && one && (r.level == 'E' || r.level == 'F' || r.fails)
 }
+
+// announced matches what a handler logs right before it prints a traceback.
+var announced = regexp.MustCompile(`(?i)\b(?:(?:caught|uncaught|unhandled|raised|fatal|an?) exception|exception (?:in|at|during|while|occurred|on|of|from)|(?:failed|crashed) with(?: an?)? (?:exception|error))\b`)
 
 type damage struct {
 	badUTF8, lines int64
@@ -290,9 +298,9 @@ func framedLevel(body []byte) byte {
 func (s *session) emptyHead() head { return head{who: s.base, key: noKey} }
 
 // remember keeps the last time seen, for lines right behind it that have none.
-func (s *session) remember(h *head) {
+func (s *session) remember(h *head, fails bool) {
 	if h.stamp.Known() {
-		s.recent = stampAt{h.stamp, s.line.Number, h.level, h.key, h.who}
+		s.recent = stampAt{stamp: h.stamp, line: s.line.Number, level: h.level, key: h.key, who: h.who, fails: fails}
 	}
 }
 
@@ -424,7 +432,7 @@ func (s *session) message(f framed, part frame, whole bool) *message {
 	} else {
 		m.span = s.spanOf(f.at+part.start, f.at+part.end)
 	}
-	s.remember(&m.head)
+	s.remember(&m.head, strings.Contains(m.text, "xception") && announced.MatchString(m.text))
 	s.idHead, s.idOK = m.head, true
 	if m.who.PID != evidence.None && m.who.Rank != evidence.None && len(s.pids) < maxWriters {
 		s.pids[procKey{m.who.Host, m.who.PID}] = m.who.Rank
@@ -521,7 +529,7 @@ func (s *session) newLaunch() {
 	s.flushComms()
 	s.flushGroups()
 	s.launch++
-	s.ranSteps, s.ended, s.learned = false, false, false
+	s.ranSteps, s.ended, s.stopped, s.learned = false, false, false, false
 	s.lastStep = evidence.None
 	clear(s.marked)
 	clear(s.matched)

@@ -71,6 +71,12 @@ func TestEvents(t *testing.T) {
 			"launch@1 rank=0; launch@3 rank=1"},
 		{"a second run", "***** Running training *****\nstep 10 loss 2.5\nstep 20 loss 2.4\n***** Running training *****\nstep 10 loss 2.6\n",
 			"launch@1; launch@4 launch=1"},
+		{"stopped, started again and resumed", "step 10 loss 2.5\nslurmstepd: error: *** JOB 5 ON c1 CANCELLED AT 2026-05-01T10:00:00 DUE TO PREEMPTION ***\nResuming from checkpoint ckpt/step10\nstep 20 loss 2.4\n",
+			"preempted@2; resume@3 launch=1"},
+		{"a resume that no stop came before", "step 10 loss 2.5\nResuming from checkpoint ckpt/step10\nstep 20 loss 2.4\n",
+			"resume@2"},
+		{"the scheduler's count of restarts", "step 10 loss 2.5\n== run on c2, restart count 1 ==\nstep 10 loss 2.5\n",
+			"launch@2 launch=1"},
 		{"data preparation is no run", "***** Running training *****\nMap: 100%|####| 90/90 [00:01<00:00, 80.1it/s]\n***** Running training *****\n",
 			"launch@1; launch@3"},
 		{"a traceback belongs to the launch before", "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"a.py\", line 1, in f\n[rank3]:     f()\n[rank3]: ValueError: a\nstep 5 loss 2.5\n$ python fit.py\nstep 1 loss 2.5\n",
@@ -160,6 +166,46 @@ func TestOwnerFromContent(t *testing.T) {
 	}
 	if len(c.Events) != 1 || c.Events[0].Who.Rank != 12 || c.Events[0].Stamp.Written != "2026-05-01 10:00:30,100" {
 		t.Errorf("%s", readertest.Dump(c))
+	}
+}
+
+// TestAnnounced: an exception that a handler announces has the announcement's time, if the
+// same process wrote both.
+func TestAnnounced(t *testing.T) {
+	const trace = "[rank5]: Traceback (most recent call last):\n[rank5]:   File \"x.py\", line 1, in f\n[rank5]:     f()\n[rank5]: OSError: [Errno 28] No space left on device\n"
+	for _, c := range []struct{ above, want string }{
+		{"2026-05-01 10:00:30 [c7] rank 5 | exception in writer", "2026-05-01 10:00:30"},
+		{"2026-05-01 10:00:30 c7 rank 5: exception during save", "2026-05-01 10:00:30"},
+		{"2026-05-01 10:00:30 [c7] rank 4 | exception in writer", ""},
+		{"2026-05-01 10:00:30 [c7] rank 5 | writing the checkpoint", ""},
+		{"2026-05-01 10:00:30 [c7] rank 5 | no exception handler is set", ""},
+	} {
+		got := read(t, c.above+"\n"+trace)
+		if len(got.Events) != 1 || got.Events[0].Stamp.Written != c.want {
+			t.Errorf("%q: %s", c.above, readertest.Dump(got))
+		}
+	}
+}
+
+// TestIntroduced: a process that names its rank, its number on the host and its pid.
+func TestIntroduced(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		rank int
+	}{
+		{"worker of rank 9, pid 4711, on c7-2: RANK=9 LOCAL_RANK=1", 9},
+		{"rank 9 pid 4711 is slow", evidence.None},
+		{"failed (exitcode: 1) RANK=9 local_rank: 1 (pid: 4711)", evidence.None},
+	} {
+		rank := evidence.None
+		for _, e := range read(t, c.text+"\nstep 1 loss 2.5\n").Events {
+			if e.Kind == evidence.RankInfo && e.Who.PID == 4711 {
+				rank = e.Who.Rank
+			}
+		}
+		if rank != c.rank {
+			t.Errorf("%q: rank %d", c.text, rank)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ var settingKeys = func() map[string]settingKey {
 		}
 	}
 	add("run.batch", asIs, "atom", "per_device_train_batch_size", "per_gpu_train_batch_size", "train_micro_batch_size_per_gpu", "micro_batch_size", "local_batch_size", "device_batch_size", "samples_per_gpu", "micro_train_batch_size")
+	add("run.batch", asIs, "", "micro_batch", "microbatch", "microbatch_size", "device_microbatch_size", "per_device_batch_size")
 	add("run.batch", asIs, "weak atom", "batch_size")
 	add("run.batch", asIs, "weak", "train_batch_size", "batch", "bs", "mbs")
 	add("run.eval_batch", asIs, "atom", "per_device_eval_batch_size", "eval_batch_size", "val_batch_size", "per_gpu_eval_batch_size", "eval_micro_batch_size")

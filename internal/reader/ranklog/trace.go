@@ -581,6 +581,8 @@ func (t *trace) finish(s *session, link string) {
 		}
 		if e.Who.Rank == evidence.None && e.Who.LocalRank == evidence.None {
 			e.Who.Rank = t.rank
+		}
+		if e.Who.Rank == t.rank {
 			e.Who.Host = cmp.Or(e.Who.Host, t.host)
 		}
 		if t.local != evidence.None && e.Who.LocalRank == evidence.None {
