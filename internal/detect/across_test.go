@@ -42,3 +42,27 @@ func TestAcross(t *testing.T) {
 		})
 	}
 }
+
+// TestAcrossPrecision: 16-bit numbers of either kind take the same memory; so does not mixed
+// precision beside 16 bits throughout, or 32.
+func TestAcrossPrecision(t *testing.T) {
+	for _, tc := range []struct {
+		full, fits string
+		want       bool
+	}{
+		{"bf16", "fp16", true}, {"bf16-true", "fp16-true", true}, {"bf16", "bf16", true},
+		{"fp32", "fp16", false}, {"bf16-true", "bf16", false}, {"fp32", "fp8", false},
+	} {
+		known := func(batch int64, p string) evidence.Known {
+			k := evidence.Known{}
+			k.Set("run.batch", evidence.IntOf(batch), evidence.Span{Artifact: "a.log", Kind: "text", Line: 1})
+			k.Set("run.precision", evidence.TextOf(p), evidence.Span{Artifact: "a.log", Kind: "text", Line: 2})
+			return k
+		}
+		full := &detect.Previous{Facts: known(12, tc.full), Memory: true}
+		detect.Across([]*detect.Previous{{Facts: known(6, tc.fits), Points: 40}, full})
+		if got := full.Facts.True("run.smaller_batch_fits"); got != tc.want {
+			t.Errorf("%s after %s: %v", tc.full, tc.fits, got)
+		}
+	}
+}

@@ -57,8 +57,10 @@ var detectors = []struct {
 	{"late rank", lateRank},
 	{"device faults", deviceFaults},
 	{"storage", storage},
+	{"loader workers", workers},
 	{"exits", exits},
 	{"outside stops", outsideStops},
+	{"scheduler", scheduler},
 	{"changes", changes},
 }
 

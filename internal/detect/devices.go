@@ -2,6 +2,7 @@ package detect
 
 import (
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -69,6 +70,8 @@ func devices(in Input, f evidence.Known) {
 		if several {
 			f.Set("gpu.stray_pids", evidence.IntOf(n), clip(spans)...)
 			f.Set("gpu.job_pids_on_device0", evidence.IntOf(n+only), clip(spans)...)
+		} else if mine := onFirst(in, own); len(mine) > 1 {
+			f.Set("gpu.job_pids_on_device0", evidence.IntOf(int64(len(mine))), clip(mine)...)
 		} else if only == 1 {
 			f.Set("gpu.job_pids_on_device0", evidence.IntOf(1), clip(spans)...)
 		}
@@ -107,6 +110,12 @@ func devices(in Input, f evidence.Known) {
 		if known {
 			f.Set("gpu.foreign_listed", evidence.BoolOf(foreign.Hi > 0), clip(spans)...)
 			f.Set("gpu.foreign_bytes", foreign, clip(spans)...)
+		}
+	}
+	if _, ok := f["gpu.foreign_listed"]; !ok && len(own) == 0 {
+		if e := oddHolder(in, f); e != nil {
+			f.Set("gpu.foreign_listed", evidence.BoolOf(true), e.Span)
+			f.Set("gpu.foreign_bytes", e.Attrs["used"], e.Span)
 		}
 	}
 	var orphans []evidence.Span
@@ -178,6 +187,86 @@ func devices(in Input, f evidence.Known) {
 			f.Set("gpu.unlisted_bytes", used, e.Span)
 		}
 	})
+}
+
+// onFirst finds where a table of one host lists the job's own pids on device 0: of the host
+// where memory ran out, of any where the two are not both named.
+func onFirst(in Input, own map[int]bool) []evidence.Span {
+	type table struct{ artifact, host string }
+	on := map[table]map[int]bool{}
+	spans := map[table][]evidence.Span{}
+	var most table
+	in.each(evidence.GPUProcess, func(e *evidence.Event) {
+		dev, ok := e.Attrs["gpu"]
+		pid := int(e.Attrs["pid"].I)
+		if !ok || dev.I != 0 || !own[pid] {
+			return
+		}
+		if in.Memory != nil && in.Memory.Who.Host != "" && e.Who.Host != "" && !evidence.SameHost(in.Memory.Who.Host, e.Who.Host) {
+			return
+		}
+		t := table{e.Span.Artifact, e.Who.Host}
+		if on[t] == nil {
+			on[t] = map[int]bool{}
+		}
+		if !on[t][pid] {
+			on[t][pid] = true
+			spans[t] = append(spans[t], e.Span)
+		}
+		if len(on[t]) > len(on[most]) {
+			most = t
+		}
+	})
+	return spans[most]
+}
+
+// oddHolder finds a stranger where no log names pids: a table has on each other device one
+// process, all of one program, and on the failing device one of another program, which holds what
+// the message says that another process holds.
+func oddHolder(in Input, f evidence.Known) *evidence.Event {
+	others, ok := f["oom.other_processes"]
+	if !ok || others.Value.Hi == 0 || in.Memory == nil || in.Memory.Attrs["processes"].I != 2 || in.World < 3 {
+		return nil
+	}
+	failing, known := in.Memory.Attrs["gpu"]
+	if !known {
+		return nil
+	}
+	var odd *evidence.Event
+	program, on, table := "", map[int64]bool{}, ""
+	for _, e := range in.Events {
+		if e.Kind != evidence.GPUProcess {
+			continue
+		}
+		dev, ok := e.Attrs["gpu"]
+		name := e.Attrs.Str("name")
+		if !ok || name == "" || on[dev.I] || table != "" && table != e.Span.Artifact || in.elsewhere(e) {
+			return nil // not one for each device, or tables of several hosts
+		}
+		table, on[dev.I] = e.Span.Artifact, true
+		switch {
+		case dev.I == failing.I:
+			odd = e
+		case program != "" && program != name:
+			return nil
+		default:
+			program = name
+		}
+	}
+	if odd == nil || len(on) < 3 || odd.Attrs.Str("name") == program {
+		return nil
+	}
+	for _, part := range []string{"ray::", "vllm", "sglang"} { // a job may have such a server or actor beside its ranks
+		if strings.Contains(strings.ToLower(odd.Attrs.Str("name")), part) {
+			return nil
+		}
+	}
+	const rounding = 64 << 20
+	used := odd.Attrs["used"]
+	if used.Lo > others.Value.Hi+rounding || used.Hi < others.Value.Lo-rounding {
+		return nil
+	}
+	return odd
 }
 
 // crowded counts the job's own pids on the device that most of them share, where

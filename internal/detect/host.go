@@ -54,6 +54,9 @@ func hostMemory(in Input, f evidence.Known) {
 				f.Set("host.constraint", evidence.TextOf("memcg"), e.Span)
 			}
 		case evidence.HostMemReport:
+			if in.elsewhere(e) {
+				continue
+			}
 			if v, ok := e.Attrs["limit"]; ok && e.Attrs.Str("what") != "free" {
 				f.Set("host.limit", v, e.Span)
 			}
@@ -64,7 +67,7 @@ func hostMemory(in Input, f evidence.Known) {
 				f.Set("host.free", v, e.Span)
 			}
 		case evidence.DiskUsage:
-			if e.Attrs.Str("mount") == "/dev/shm" {
+			if e.Attrs.Str("mount") == "/dev/shm" && !in.elsewhere(e) {
 				if v, ok := e.Attrs["size"]; ok {
 					f.Set("host.shm_size", v, e.Span)
 				}
@@ -118,17 +121,27 @@ func hostMemory(in Input, f evidence.Known) {
 	}
 }
 
-// storage gathers what df, quota and the error say about space.
+// storage gathers what df, quota and the error say about space: of the host of the fault,
+// where both are named, and of the file system that holds the path, where the error states it.
 func storage(in Input, f evidence.Known) {
 	path := ""
 	if in.Lead != nil {
 		path = in.Lead.Attrs.Str("path")
 	}
+	holder := "" // the mount of path: the longest that is one of its folders
+	in.each(evidence.DiskUsage, func(e *evidence.Event) {
+		if m := e.Attrs.Str("mount"); path != "" && !in.elsewhere(e) && under(path, m) && len(m) > len(holder) {
+			holder = m
+		}
+	})
 	for _, e := range in.Events {
+		if in.elsewhere(e) {
+			continue
+		}
 		switch e.Kind {
 		case evidence.DiskUsage:
 			m := e.Attrs.Str("mount")
-			if m == "/dev/shm" || path != "" && !strings.HasPrefix(path, m) {
+			if m == "/dev/shm" || path != "" && m != holder || path == "" && ofSystem(m) {
 				continue
 			}
 			if a, ok := e.Attrs["avail"]; ok {
@@ -149,6 +162,40 @@ func storage(in Input, f evidence.Known) {
 			}
 		}
 	}
+}
+
+// elsewhere reports whether e tells of another host than that of the leading fault.
+func (in Input) elsewhere(e *evidence.Event) bool {
+	return in.Lead != nil && in.Lead.Who.Host != "" && e.Who.Host != "" && !evidence.SameHost(in.Lead.Who.Host, e.Who.Host)
+}
+
+// under reports whether path lies in the folder m.
+func under(path, m string) bool {
+	rest, ok := strings.CutPrefix(path, m)
+	return ok && (rest == "" || strings.HasSuffix(m, "/") || rest[0] == '/')
+}
+
+// ofSystem reports whether a mount holds the system itself, or an image that is full by
+// nature, so that a job that does not say so writes nothing there.
+func ofSystem(m string) bool {
+	for _, x := range []string{"/snap", "/boot", "/dev", "/run", "/sys", "/proc", "/usr", "/cvmfs"} {
+		if under(m, x) {
+			return true
+		}
+	}
+	return false
+}
+
+// workers says whether the kernel records the end of the loader worker that the lead tells of.
+func workers(in Input, f evidence.Known) {
+	if in.Lead == nil || in.Lead.Kind != evidence.WorkerKilled {
+		return
+	}
+	in.each(evidence.NativeCrash, func(e *evidence.Event) {
+		if evidence.SameCrash(in.Lead, e) {
+			f.Set("worker.crash_recorded", evidence.BoolOf(true), e.Span, in.Lead.Span)
+		}
+	})
 }
 
 // exits gives code and signal of the first process that ended by itself.

@@ -260,10 +260,20 @@ func compareFinite(a, b *Previous) {
 	a.Facts.Set(t.fact, evidence.BoolOf(true), append(append([]evidence.Span(nil), x.Spans...), y.Spans...)...)
 }
 
-// sameShape reports whether two attempts state no different precision, sequence
+// sameWidth reports whether two names of precisions are of numbers as wide, so that tensors
+// take as much memory: bf16 and fp16, each as mixed precision or each throughout.
+func sameWidth(a, b string) bool {
+	half := func(s string) string { return strings.Replace(strings.Replace(s, "bf16", "16", 1), "fp16", "16", 1) }
+	return strings.Contains(a, "16") && half(a) == half(b)
+}
+
+// sameShape reports whether two attempts state no precision of another width, and no different sequence
 // length, world size, checkpointing or model.
 func sameShape(a, b evidence.Known) bool {
-	for _, n := range []string{"run.precision", "run.seq_len", "run.world", "run.checkpointing", "run.zero_stage", "run.offload", "run.params", "run.trainable", "run.lora"} {
+	if p, q := a["run.precision"], b["run.precision"]; differ(a, b, "run.precision") && !sameWidth(p.Value.S, q.Value.S) {
+		return false
+	}
+	for _, n := range []string{"run.seq_len", "run.world", "run.checkpointing", "run.zero_stage", "run.offload", "run.params", "run.trainable", "run.lora"} {
 		if differ(a, b, n) {
 			return false
 		}

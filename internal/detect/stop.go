@@ -1,6 +1,10 @@
 package detect
 
-import "github.com/inquest-dev/inquest/internal/evidence"
+import (
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
 
 // outsideStops says whether training was seen to run, and names who told the job
 // to stop, where a record says so. A bare
@@ -27,4 +31,64 @@ func outsideStops(in Input, f evidence.Known) {
 			return
 		}
 	}
+}
+
+// scheduler says under what the job ran, by who words its records: of the leading fault
+// first. Where the records are of both, it is left open.
+func scheduler(in Input, f evidence.Known) {
+	if in.Lead != nil {
+		if name := schedulerOf(in.Lead); name != "" {
+			f.Set("run.scheduler", evidence.TextOf(name), in.Lead.Span)
+			return
+		}
+	}
+	by := map[string]evidence.Span{}
+	for _, e := range in.Events {
+		if name := schedulerOf(e); name != "" {
+			if _, ok := by[name]; !ok {
+				by[name] = e.Span
+			}
+		}
+	}
+	for _, x := range in.Stated {
+		for prefix, name := range map[string]string{"setting.kube_": "kubernetes", "setting.sbatch_": "slurm"} {
+			if _, ok := by[name]; !ok && strings.HasPrefix(x.Name, prefix) {
+				by[name] = x.Span
+			}
+		}
+	}
+	if len(by) != 1 {
+		return
+	}
+	for name, span := range by {
+		f.Set("run.scheduler", evidence.TextOf(name), span)
+	}
+}
+
+// schedulerOf is the scheduler that words e, "" for others. Slurm numbers its jobs.
+func schedulerOf(e *evidence.Event) string {
+	switch what := e.Attrs.Str("what"); {
+	case e.Kind == evidence.Exited && what == "container":
+		return ""
+	case strings.HasPrefix(what, "kubernetes"), what == "kueue", what == "taint-eviction":
+		return "kubernetes"
+	case strings.HasPrefix(what, "slurm"), strings.HasPrefix(what, "srun"), what == "submitit":
+		return "slurm"
+	}
+	if e.Kind != evidence.JobRecord {
+		return ""
+	}
+	job := e.Attrs.Str("job")
+	n := 0
+	for n < len(job) && job[n] >= '0' && job[n] <= '9' {
+		n++
+	}
+	state := e.Attrs.Str("state")
+	switch {
+	case n > 0 && (n == len(job) || job[n] == '.' || job[n] == '_' || job[n] == '+') && state == strings.ToUpper(state):
+		return "slurm"
+	case state == "terminated", state == "terminated before", state == "waiting", state == "running":
+		return "kubernetes"
+	}
+	return ""
 }

@@ -62,6 +62,9 @@ var rules = []rule{
 			otherHost := from.Who.Host != to.Who.Host && from.Who.Host != "" && to.Who.Host != ""
 			return to.Kind == evidence.Exception && (otherRank || otherHost)
 		}},
+	{name: "kernel-saw-crash", text: "the kernel's record of the same crash",
+		from: []evidence.Kind{evidence.WorkerKilled, evidence.NativeCrash}, to: []evidence.Kind{evidence.NativeCrash}, any: true,
+		unless: func(from, to *timeline.Item) bool { return !evidence.SameCrash(&from.Event, &to.Event) }},
 	{name: "assert-poisons-context", text: "after a device-side assertion every later CUDA call of the process fails",
 		from: []evidence.Kind{evidence.CUDAAssert}, to: []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.Exception, evidence.NativeCrash, evidence.CUDAAssert}, same: true},
 	{name: "fault-poisons-context", text: "after a kernel fault every later CUDA call of the process fails",

@@ -1,5 +1,7 @@
 package evidence
 
+import "strings"
+
 // A Kind names a kind of event. Kinds are declared in Specs and nowhere else.
 type Kind string
 
@@ -331,4 +333,37 @@ func (k Kind) DeviceMemory() bool {
 		return true
 	}
 	return false
+}
+
+// kernelCrash reports whether e is the kernel's own record of a crash, which names the task.
+func kernelCrash(e *Event) bool {
+	if e.Kind != NativeCrash {
+		return false
+	}
+	_, named := e.Attrs["name"]
+	return named || strings.HasPrefix(e.Attrs.Str("what"), "kernel-")
+}
+
+// SameCrash reports whether the kernel records at kernel the crash that log tells of: one
+// process, one signal, and no two hosts.
+func SameCrash(log, kernel *Event) bool {
+	if !kernelCrash(kernel) || kernelCrash(log) {
+		return false
+	}
+	pid := func(e *Event) int64 {
+		if v, ok := e.Attrs["pid"]; ok {
+			return v.I
+		}
+		return int64(e.Who.PID)
+	}
+	if p := pid(log); p <= 0 || p != pid(kernel) {
+		return false
+	}
+	a, b := log.Attrs["signal"].I, kernel.Attrs["signal"].I
+	return (a == 0 || b == 0 || a == b) && (log.Who.Host == "" || kernel.Who.Host == "" || SameHost(log.Who.Host, kernel.Who.Host))
+}
+
+// SameHost reports whether two names can be one host's, with and without its domain.
+func SameHost(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }

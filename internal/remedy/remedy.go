@@ -132,11 +132,15 @@ var ofTrainer = regexp.MustCompile(`Trainer|TrainingArguments|Config`)
 // then any.
 func edits(all []catalog.Edit, values map[string]evidence.Value) []incident.Edit {
 	order := strings.Fields(values["run.frameworks"].S)
-	if values["seen.job_record"].I > 0 || values["seen.host_oom_sched"].I > 0 {
-		order = append(order, "slurm")
+	where := values["run.scheduler"].S
+	if where != "" {
+		order = append(order, where)
 	}
 	if values["run.container"].True() && !values["run.shm_of_host"].True() {
-		order = append(order, "kubernetes", "docker")
+		if where == "" {
+			order = append(order, "kubernetes")
+		}
+		order = append(order, "docker")
 	}
 	order = append(order, "pytorch", "any")
 	out := []incident.Edit{}

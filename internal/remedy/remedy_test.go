@@ -187,6 +187,26 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+// TestEditsOfScheduler: what a person edits is what the job was started with.
+func TestEditsOfScheduler(t *testing.T) {
+	e := entry()
+	e.Remedy.Edits = []catalog.Edit{
+		{Stack: "slurm", Where: "job script", From: "x", To: "--mem=9G"},
+		{Stack: "kubernetes", Where: "limits", From: "x", To: "9Gi"},
+		{Stack: "any", Where: "request", From: "x", To: "more"},
+	}
+	for _, tt := range []struct{ scheduler, want string }{{"slurm", "slurm"}, {"kubernetes", "kubernetes"}, {"", "any"}} {
+		facts := map[string]evidence.Value{"seen.job_record": evidence.IntOf(2), "seen.host_oom_sched": evidence.IntOf(1)}
+		if tt.scheduler != "" {
+			facts["run.scheduler"] = evidence.TextOf(tt.scheduler)
+		}
+		r := remedy.Choose(&remedy.Leading{Entry: e, Standing: incident.Established}, known(facts), "", false)
+		if len(r.Edits) != 1 || r.Edits[0].Stack != tt.want {
+			t.Errorf("%q: edits are %+v", tt.scheduler, r.Edits)
+		}
+	}
+}
+
 // TestCases: the first case that is known to hold takes the place of the
 // entry's own remedy, with its own risks and way back.
 func TestCases(t *testing.T) {

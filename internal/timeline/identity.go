@@ -367,7 +367,7 @@ func (t *Timeline) placeRanks() {
 		switch {
 		case !ok:
 			t.hostOf[r], stated[r] = h, it
-		case old == "" || sameName(old, h):
+		case old == "" || evidence.SameHost(old, h):
 		default: // a relaunch elsewhere, a rank of another job, or a wrong statement
 			if it.Who.Launch == stated[r].Who.Launch && it.Kind == evidence.RankInfo && stated[r].Kind == evidence.RankInfo {
 				t.conflict(fmt.Sprintf("Rank %d is said to run on %s and on %s; neither is taken.", r, old, h), stated[r].Span, it.Span)
@@ -380,11 +380,6 @@ func (t *Timeline) placeRanks() {
 			it.Who.Host = t.hostOf[it.Who.Rank]
 		}
 	}
-}
-
-// sameName reports whether two names can be one host's, with and without its domain.
-func sameName(a, b string) bool {
-	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
 // mostOnHost is how many ranks a host may have.
@@ -468,7 +463,7 @@ func (t *Timeline) tasks() {
 		if !ok || it.Who.Rank != evidence.None {
 			continue
 		}
-		if s := t.seats[n]; s != nil && s.Host != "" && sameName(s.Host, it.Who.Host) && (two || ordinal[s.Host] != n) {
+		if s := t.seats[n]; s != nil && s.Host != "" && evidence.SameHost(s.Host, it.Who.Host) && (two || ordinal[s.Host] != n) {
 			it.Who.Rank = n
 		}
 	}
@@ -660,7 +655,7 @@ func (t *Timeline) onlyDevice() {
 		return
 	}
 	for _, it := range t.Items {
-		if h := t.hostOf[rank]; slices.Contains(kernels, it.Kind) && it.Who.Rank == evidence.None && (h == "" || it.Who.Host == "" || sameName(h, it.Who.Host)) {
+		if h := t.hostOf[rank]; slices.Contains(kernels, it.Kind) && it.Who.Rank == evidence.None && (h == "" || it.Who.Host == "" || evidence.SameHost(h, it.Who.Host)) {
 			it.Who.Rank = rank
 		}
 	}
