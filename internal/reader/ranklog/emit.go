@@ -70,7 +70,7 @@ func (s *session) emit(e *evidence.Event) {
 	switch spec.Role {
 	case evidence.RoleExit, evidence.RoleStop:
 		s.ended = true
-		s.stopped = s.stopped || spec.Role == evidence.RoleStop
+		s.stopped = s.stopped || spec.Role == evidence.RoleStop && (s.base.Rank == evidence.None || ofScheduler(e.Kind))
 	case evidence.RoleEffect:
 		s.stopped = s.stopped || e.Kind == evidence.Cancelled
 	case evidence.RoleFault:
@@ -106,6 +106,13 @@ func (s *session) emit(e *evidence.Event) {
 	if spec.Role == evidence.RoleContext && e.Kind == evidence.RankInfo {
 		s.mapRank(e)
 	}
+}
+
+// ofScheduler reports whether a stop is told by who ends the whole job. In one rank's own file
+// the words of a process that was signalled cut nothing: the other ranks may not have logged theirs, and
+// launches of different files are matched by their number.
+func ofScheduler(k evidence.Kind) bool {
+	return k == evidence.Preempted || k == evidence.TimeLimit || k == evidence.NodeFailure
 }
 
 // flushGroups hands over the newest event of each group that was over its bound.
