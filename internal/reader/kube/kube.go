@@ -367,7 +367,7 @@ func (k *file) said(text string, span evidence.Span, who evidence.Who, st eviden
 		}
 		x.Span, x.Step = span, evidence.None
 		if quote := strings.Join(strings.Fields(span.Quote), " "); !strings.Contains(quote, strings.Join(strings.Fields(x.Text), " ")) {
-			x.Text = clean(quote) // the message was put into the words of another printout, or its escapes were resolved
+			x.Text = textline.Clean(quote) // the message was put into the words of another printout, or its escapes were resolved
 		}
 		if st.Known() {
 			x.Stamp = st
