@@ -120,6 +120,7 @@ type parser struct {
 	stamp    evidence.Stamp
 	host     string
 	command  string             // of the command line before, "" if none
+	one      bool               // of one host before the lines, see hosts
 	hosts    map[string]*parser // by the host that stands before each line (pdsh, clush); nil without
 }
 
@@ -130,7 +131,7 @@ const maxHosts = 4096
 // shows that there is one; lines of several hosts stand as they came.
 func (p *parser) of(l line) (*parser, line, bool) {
 	name, rest, ok := strings.Cut(l.text, ": ")
-	if !ok || !hostName(name) {
+	if !ok || p.one || !hostName(name) {
 		return nil, l, false
 	}
 	l.text = rest
@@ -143,7 +144,7 @@ func (p *parser) of(l line) (*parser, line, bool) {
 	if p.hosts == nil {
 		p.hosts = map[string]*parser{}
 	}
-	q := &parser{s: p.s, artifact: p.artifact, host: name, stamp: p.stamp}
+	q := &parser{s: p.s, artifact: p.artifact, host: name, stamp: p.stamp, one: true}
 	p.hosts[name] = q
 	return q, l, true
 }
