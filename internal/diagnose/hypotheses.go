@@ -244,7 +244,7 @@ func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.
 }
 
 // generic stands in for identities that a command names and the log does not.
-var generic = map[string]string{"fault.host": "the failing host", "fault.rank": "N (the failing one)", "nan.step": "the failing one"}
+var generic = map[string]string{"fault.host": "the failing host", "fault.rank": "the failing one", "nan.step": "the failing one"}
 
 // fill expands a command; identities that are unknown get the text's own
 // fallback, else generic words.

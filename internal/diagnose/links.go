@@ -31,7 +31,7 @@ type rule struct {
 var rules = []rule{
 	{name: "hardware-fault-breaks-context", text: "a device fault breaks every CUDA call of the process on that device",
 		from: []evidence.Kind{evidence.Xid, evidence.ECCError, evidence.DeviceLost, evidence.LinkError},
-		to:   []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.NativeCrash, evidence.ECCError, evidence.DeviceLost, evidence.LinkError, evidence.Exception, evidence.DeviceConfig},
+		to:   []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.NativeCrash, evidence.Exception, evidence.DeviceConfig},
 		same: true, any: true, later: []evidence.Kind{evidence.Exception, evidence.NativeCrash}, unless: func(from, to *timeline.Item) bool {
 			return from.Kind == to.Kind || ofPython(to) || from.Kind == evidence.Xid && from.Attrs.Str("severity") == "application" || from.Kind != evidence.Xid && to.Kind != evidence.CUDAFault && to.Kind != evidence.LibraryFailed
 		}},
@@ -47,6 +47,9 @@ var rules = []rule{
 			expected, both := to.Attrs["expected"]
 			return !ok || !both || joined.I >= expected.I
 		}},
+	{name: "one-device-told-twice", text: "the machine records the failure of one device in several ways",
+		from: []evidence.Kind{evidence.Xid}, to: []evidence.Kind{evidence.ECCError, evidence.DeviceLost, evidence.LinkError},
+		same: true, any: true, unless: func(from, _ *timeline.Item) bool { return from.Attrs.Str("severity") == "application" }},
 	{name: "application-xid", text: "the driver's words for the fault that the process itself reports",
 		from: []evidence.Kind{evidence.CUDAFault, evidence.CUDAAssert}, to: []evidence.Kind{evidence.Xid}, any: true, same: true,
 		unless: func(_, to *timeline.Item) bool { return to.Attrs.Str("severity") != "application" }},
@@ -300,9 +303,9 @@ func (c *Case) why(b *timeline.Item) (string, string) {
 		}
 		switch b.Kind {
 		case evidence.CollTimeout:
-			return "peer-gone-others-wait", fmt.Sprintf("rank %s stopped taking part in collectives; who waits for it times out", who(lead))
+			return "peer-gone-others-wait", subject(lead) + " stopped taking part in collectives; who waits for it times out"
 		case evidence.PeerClosed, evidence.StoreError, evidence.CollTeardown:
-			return "peer-gone-connections-close", fmt.Sprintf("when rank %s ends, its connections close on the others", who(lead))
+			return "peer-gone-connections-close", "when " + subject(lead) + " ends, its connections close on the others"
 		case evidence.LauncherStop:
 			if c.LeadClass == evidence.ExternalStop {
 				return "launcher-is-stopped", "the launcher is told to stop and ends its workers"
@@ -339,14 +342,15 @@ func (c *Case) why(b *timeline.Item) (string, string) {
 	return "later-in-the-same-attempt", "it comes later in an attempt that had already failed"
 }
 
-func who(it *timeline.Item) string {
+// subject names the process of an event: by rank, else by host.
+func subject(it *timeline.Item) string {
 	if it.Who.Rank >= 0 {
-		return fmt.Sprint(it.Who.Rank)
+		return fmt.Sprintf("rank %d", it.Who.Rank)
 	}
 	if it.Who.Host != "" {
-		return "on " + it.Who.Host
+		return "a rank on " + it.Who.Host
 	}
-	return "(not stated)"
+	return "a rank"
 }
 
 // explainRest links every other failure event of the attempt to what explains

@@ -75,11 +75,11 @@ func (s *Study) compareHost(fresh string) *incident.HostComparison {
 		return cmp.Compare(p.Name, q.Name)
 	})
 	onFresh := slices.ContainsFunc(out.Rows, func(r incident.HostRow) bool {
-		return r.Fresh != "none" && r.Name == kindName(c.Lead.Kind)
+		return r.Fresh != "none" && r.Name == faultName(&c.Lead.Event)
 	})
 	switch {
 	case onFresh:
-		out.Says = fmt.Sprintf("%s shows the same kind of failure (%s): that speaks against a fault of %s alone.", fresh, kindName(c.Lead.Kind), out.Suspect)
+		out.Says = fmt.Sprintf("%s shows the same kind of failure (%s): that speaks against a fault of %s alone.", fresh, faultName(&c.Lead.Event), out.Suspect)
 	case differ == 0:
 		out.Says = "What both hosts record is the same."
 	default:
@@ -93,7 +93,26 @@ const (
 	stepRow  = "step time"
 )
 
-func kindName(k evidence.Kind) string { return strings.ReplaceAll(string(k), "_", " ") }
+// faultName names a kind of failure, a driver's code by its number.
+func faultName(e *evidence.Event) string {
+	n := strings.ReplaceAll(string(e.Kind), "_", " ")
+	for _, a := range []string{"xid", "sxid"} {
+		if v, ok := e.Attrs[a]; ok {
+			n += " " + v.String()
+		}
+	}
+	return n
+}
+
+// consequence reports whether a driver's code only follows from another fault, or
+// may be ignored until something else points at it.
+func consequence(e *evidence.Event) bool {
+	switch e.Attrs.Str("severity") {
+	case "consequence", "notice", "nonfatal":
+		return true
+	}
+	return false
+}
 
 // A hostValue is one thing that a host's records say.
 type hostValue struct {
@@ -130,8 +149,12 @@ func (s *Study) stateOf(host string) map[string]hostValue {
 			}
 			switch spec.Role {
 			case evidence.RoleFault, evidence.RoleStop:
-				faults[kindName(e.Kind)]++
-				at[kindName(e.Kind)] = append(at[kindName(e.Kind)], e.Span)
+				if consequence(e) {
+					continue
+				}
+				n := faultName(e)
+				faults[n]++
+				at[n] = append(at[n], e.Span)
 			case evidence.RoleContext:
 				if e.Kind != evidence.GPUUsage {
 					continue

@@ -49,13 +49,13 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 	if h := s.Weighed[s.Main]; len(h) > 0 {
 		inc.Checklist = diagnose.Checklist(o.Catalog, h[0].Entry, s.Known[s.Main])
 	}
-	inc.OnCall = s.onCall()
+	s.ranks(inc)
+	inc.OnCall = s.onCall(inc.Ranks)
 	if o.CompareHost != "" {
 		inc.HostComparison = s.compareHost(o.CompareHost)
 	}
 	s.contributing(inc)
 	s.limits(inc)
-	s.ranks(inc)
 	s.facts(inc)
 	s.series(inc)
 	s.artifacts(inc)
@@ -249,7 +249,7 @@ func timeOf(st evidence.Stamp) *incident.Time {
 }
 
 func good(s *evidence.Series, p *evidence.Point) *incident.LastGood {
-	g := &incident.LastGood{Time: timeOf(p.When())}
+	g := &incident.LastGood{Rank: opt(s.Key.Rank), Time: timeOf(p.When())}
 	if p.Step != evidence.None {
 		n := p.Step
 		g.Step = &n
@@ -320,7 +320,7 @@ func diffs(a, b evidence.Known) []incident.Diff {
 		if strings.HasPrefix(n, "setting.") && stated(out, x, y) {
 			continue
 		}
-		out = append(out, incident.Diff{Name: strings.TrimPrefix(strings.TrimPrefix(n, "setting."), "run."), From: x.Value.String(), To: y.Value.String(), Spans: append(slices.Clone(x.Spans), y.Spans...)})
+		out = append(out, incident.Diff{Name: strings.TrimPrefix(strings.TrimPrefix(n, "setting."), "run."), From: x.Value.String(), To: y.Value.String(), Spans: append(append([]evidence.Span{}, x.Spans...), y.Spans...)})
 	}
 	return out
 }

@@ -13,7 +13,7 @@ import (
 
 // onCall gathers what the person on call decides on: the causes that stand
 // equally high, the checkpoints before the fault and how far the run came.
-func (s *Study) onCall() *incident.OnCall {
+func (s *Study) onCall(ranks []incident.Rank) *incident.OnCall {
 	c, known, weighed := s.Cases[s.Main], s.Known[s.Main], s.Weighed[s.Main]
 	if c.Lead == nil || len(weighed) == 0 {
 		return nil
@@ -25,6 +25,7 @@ func (s *Study) onCall() *incident.OnCall {
 		}
 	}
 	fault := s.event(c.Lead, c)
+	locate(&fault, c.Lead, ranks)
 	r := remedy.Run{Fault: &fault, Undecided: c.Undecided(), Command: c.Attempt.Command, World: int(known["run.world"].Value.I),
 		Began: evidence.None, Reached: evidence.None, Good: evidence.None}
 	hosts := map[string]bool{}
@@ -39,8 +40,8 @@ func (s *Study) onCall() *incident.OnCall {
 			} else if n := remedy.StepOfPath(it.Attrs.Str("path")); n != evidence.None {
 				r.Began = n
 			}
-		case evidence.CheckpointSaved:
-			if c.Timeline.Order(it, c.Lead) != timeline.After {
+		case evidence.CheckpointSaved, evidence.PhaseMark:
+			if (it.Kind == evidence.CheckpointSaved || s.wentOn(c, it)) && c.Timeline.Order(it, c.Lead) != timeline.After {
 				r.Saved = append(r.Saved, saved(it, c.Lead))
 			}
 		}
@@ -64,6 +65,17 @@ func (s *Study) onCall() *incident.OnCall {
 	return remedy.OnCall(causes, weighed[0].Missing, known, r)
 }
 
+// wentOn reports whether a phase is the writing of a named checkpoint after which
+// the same file has training lines: then the writing was over.
+func (s *Study) wentOn(c *diagnose.Case, it *timeline.Item) bool {
+	if it.Attrs.Str("phase") != "checkpoint" || it.Attrs.Str("path") == "" {
+		return false
+	}
+	return slices.ContainsFunc(c.Attempt.Series, func(x *evidence.Series) bool {
+		return x.Key.Artifact == it.Span.Artifact && x.Key.Launch == it.Who.Launch && x.Key.Phase != "eval" && x.Count > 0 && x.Last.Offset > it.Span.Offset
+	})
+}
+
 // saved is one checkpoint with the time from it to the fault.
 func saved(it, lead *timeline.Item) remedy.Saved {
 	out := remedy.Saved{Step: evidence.None, Path: it.Attrs.Str("path"), Span: it.Span}
@@ -84,4 +96,26 @@ func saved(it, lead *timeline.Item) remedy.Saved {
 func inOrder(all []remedy.Saved) []remedy.Saved {
 	slices.SortStableFunc(all, func(a, b remedy.Saved) int { return cmp.Compare(a.Step, b.Step) })
 	return all
+}
+
+// locate fills in the device of a fault from what is known of its rank.
+func locate(fault *incident.Event, lead *timeline.Item, ranks []incident.Rank) {
+	if lead.Who.BusID != "" {
+		fault.Attrs["bus_id"] = lead.Who.BusID
+	}
+	for i := range ranks {
+		r := &ranks[i]
+		if fault.Rank == nil || r.Rank != *fault.Rank {
+			continue
+		}
+		if fault.Device == nil {
+			fault.Device = r.Device
+		}
+		if fault.Host == nil {
+			fault.Host = r.Host
+		}
+		if _, ok := fault.Attrs["bus_id"]; !ok && r.BusID != nil {
+			fault.Attrs["bus_id"] = *r.BusID
+		}
+	}
 }

@@ -281,7 +281,7 @@ var Specs = [...]Spec{
 	// Progress.
 	{LaunchMark, "a launch begins: shell command, launcher line, training banner, restart", "", RoleProgress, 0, []AttrSpec{attrWhat, {"command", Text, ""}, {"restart", Int, ""}}},
 	{ResumeMark, "the run continues from a checkpoint", "", RoleProgress, 0, []AttrSpec{{"path", Text, ""}, {"step", Int, ""}}},
-	{PhaseMark, "the run enters a phase", "", RoleProgress, 0, []AttrSpec{{"phase", Text, "load, setup, train, evaluation, checkpoint, generation, compile, optimizer, end"}}},
+	{PhaseMark, "the run enters a phase", "", RoleProgress, 0, []AttrSpec{{"phase", Text, "load, setup, train, evaluation, checkpoint, generation, compile, optimizer, end"}, {"path", Text, "where a checkpoint is being written"}}},
 	{Finished, "the run says that it is complete", "", RoleProgress, 0, []AttrSpec{attrWhat}},
 	{CheckpointSaved, "a checkpoint was written", "", RoleProgress, 0, []AttrSpec{{"path", Text, ""}, {"step", Int, ""}}},
 	{RankInfo, "maps a rank to host, device or pid", "", RoleContext, 0, []AttrSpec{attrRank, {"local_rank", Int, ""}, attrPID, attrGPU, attrHost, {"world", Int, ""}, {"peers", Int, "other ranks of its group"}, {"physical", Int, "device index on the host, as nvidia-smi counts"}, {"joined", Bool, "it has joined the communicator of all ranks"}}},

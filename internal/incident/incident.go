@@ -152,6 +152,7 @@ type Bracket struct {
 }
 
 type LastGood struct {
+	Rank  *int           `json:"rank"`
 	Step  *int64         `json:"step"`
 	Loss  *float64       `json:"loss"`
 	Value string         `json:"value,omitempty"` // as printed where it is not a finite number

@@ -90,7 +90,11 @@ func timelineOf(v *view) *lanes {
 	}
 	f := v.FirstFault
 	if g := v.LastGood; g != nil {
-		all = append(all, &happening{ranks: ranksOf(f), time: g.Time, step: g.Step, shape: "good", what: "last good value, " + v.w.goodWords(g), href: v.href(g.Span)})
+		var of []int
+		if g.Rank != nil {
+			of = []int{*g.Rank}
+		}
+		all = append(all, &happening{ranks: of, time: g.Time, step: g.Step, shape: "good", what: "last good value, " + v.w.goodWords(g), href: v.href(g.Span)})
 	}
 	what := class(f.Class)
 	if f.KnownBy == "elimination" {

@@ -131,12 +131,13 @@ func hostsTitle(c *incident.HostComparison) string {
 	return "Hosts compared: " + c.Suspect + " | " + c.Fresh
 }
 
-// onCall is the reading for the person on call. Entries state it as if their
-// cause were certain; where it is not proved, the reading says so.
+// onCall is the reading for the person on call. Entries state it as if their cause
+// were certain; where it is not proved, the reading says so. An entry that says
+// that the cause is not known presupposes none.
 func onCall(h incident.Hypothesis) string {
 	r := h.Readings["on_call"]
-	if r == "" || h.Standing == incident.Established {
+	if r == "" || h.Standing == incident.Established || h.Entry == "undetermined" || strings.HasSuffix(h.Entry, "-unknown") {
 		return r
 	}
-	return "If it is " + h.Cause + ", which is not proved: " + r
+	return "If " + lower(h.Title) + " (" + h.Cause + "), which is not proved: " + r
 }

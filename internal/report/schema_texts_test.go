@@ -148,6 +148,7 @@ var fieldTexts = map[string]description{
 	"Bracket.stride":      of("Steps between logged values: it began somewhere in between. Null where steps are not logged."),
 	"Bracket.trust":       of("What the printed values can be believed for, see `series.trust`.", "", "raw", "filtered", "omitted", "smoothed"),
 
+	"LastGood.rank":  of("The rank that logged it; null where none is stated."),
 	"LastGood.step":  of("Null where not logged."),
 	"LastGood.loss":  of("Null where the value is no loss or not finite."),
 	"LastGood.value": of("The value as printed where it is no finite loss."),

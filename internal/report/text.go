@@ -31,7 +31,6 @@ type block struct {
 // A page collects blocks of text, wrapped to a width.
 type page struct {
 	*words
-	who    string // who reads it
 	width  int
 	full   bool
 	rank   int // of the blocks that follow
@@ -50,7 +49,7 @@ func newPage(inc *incident.Incident, o Options) *page {
 	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	p := &page{words: newWords(inc), who: o.For, width: o.Width, full: o.Full}
+	p := &page{words: newWords(inc), width: o.Width, full: o.Full}
 	p.label = r.NewStyle().Bold(true).Foreground(lipgloss.Color("6"))
 	p.strong = r.NewStyle().Bold(true)
 	p.good = r.NewStyle().Foreground(lipgloss.Color("2"))
@@ -465,11 +464,7 @@ func (p *page) hosts(inc *incident.Incident) {
 		return
 	}
 	p.section(hostsTitle(c))
-	first := 0 // asked for by the person on call, it comes before the proof
-	if p.who != OnCall {
-		first = 3
-	}
-	p.at(first, func() { p.para(2, "", c.Says) })
+	p.para(2, "", c.Says)
 	for i, r := range c.Rows {
 		if !r.Differs && !p.full {
 			continue
@@ -478,7 +473,7 @@ func (p *page) hosts(inc *incident.Incident) {
 		if r.Differs {
 			mark = "! "
 		}
-		p.at(first+1+min(i/2, 3), func() { p.para(2, mark+r.Name+": ", r.Suspect+" | "+r.Fresh) })
+		p.at(1+min(i/2, 3), func() { p.para(2, mark+r.Name+": ", r.Suspect+" | "+r.Fresh) })
 	}
 }
 
