@@ -169,6 +169,9 @@ func (c *Case) explains(a, b *timeline.Item) *rule {
 		if r.same && a.Who.Rank != b.Who.Rank && a.Who.Rank != evidence.None && b.Who.Rank != evidence.None {
 			continue
 		}
+		if r.same && (c.Timeline.OtherDevice(a, b) || c.Timeline.OtherDevice(b, a)) {
+			continue
+		}
 		if r.unless != nil && r.unless(a, b) {
 			continue
 		}

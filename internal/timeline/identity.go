@@ -427,7 +427,7 @@ func (t *Timeline) seat() {
 		if v, ok := it.Attrs["physical"]; ok && s.physical == evidence.None {
 			s.physical = int(v.I)
 		}
-		if b := bus(w.BusID); b != "" && s.BusID == "" && it.Kind == evidence.RankInfo {
+		if b := bus(w.BusID); b != "" && s.BusID == "" && (it.Kind == evidence.RankInfo || it.Kind == evidence.CommCreated) {
 			s.BusID, s.proof = b, it.Span
 		}
 	}
@@ -655,10 +655,23 @@ func (t *Timeline) onlyDevice() {
 		return
 	}
 	for _, it := range t.Items {
+		if own, b := bus(t.Seat(rank).BusID), bus(it.Who.BusID); own != "" && b != "" && own != b {
+			continue // the rank says on which device it works
+		}
 		if h := t.hostOf[rank]; slices.Contains(kernels, it.Kind) && it.Who.Rank == evidence.None && (h == "" || it.Who.Host == "" || evidence.SameHost(h, it.Who.Host)) {
 			it.Who.Rank = rank
 		}
 	}
+}
+
+// OtherDevice reports whether a record of the machine names another device than the one
+// on which the rank of b says that it works.
+func (t *Timeline) OtherDevice(record, b *Item) bool {
+	if record.Attempt >= 0 || record.Who.Rank != evidence.None || b.Who.Rank == evidence.None {
+		return false
+	}
+	x, y := bus(record.Who.BusID), bus(t.Seat(b.Who.Rank).BusID)
+	return x != "" && y != "" && x != y
 }
 
 // hostsSaid returns, by source, the host whose log the lines say it is. Such is

@@ -37,12 +37,25 @@ const starting = 5 * time.Minute
 //   - it is older or younger than every attempt that trained, by more than the clocks may
 //     differ.
 //
-// A record about a process of the job is never one.
+// A record about a process of the job is one only by its time: numbers of processes are
+// given again.
 func (t *Timeline) stray(it *Item, own *belongings) string {
-	if !slices.Contains(machineFaults, it.Kind) || it.Attempt >= 0 || own.pids[pidOf(it)] {
+	if it.Attempt >= 0 {
 		return ""
 	}
-	if it.Who.Host != "" && len(own.hosts) > 0 && !own.hosts[it.Who.Host] {
+	if slices.Contains(schedulerStops, it.Kind) && it.Source >= 0 && evidence.Beside(t.Sources[it.Source].Artifact.Kind) {
+		if it.Who.Host != "" && t.Sources[it.Source].Artifact.Kind == "slurm" && len(own.hosts) > 0 && !own.on(it.Who.Host) {
+			return "no rank of the job works on " + it.Who.Host
+		}
+		return t.atOtherTime(it, own, false)
+	}
+	if !slices.Contains(machineFaults, it.Kind) {
+		return ""
+	}
+	if own.process(it) {
+		return t.atOtherTime(it, own, false)
+	}
+	if it.Who.Host != "" && len(own.hosts) > 0 && !own.on(it.Who.Host) {
 		return "no rank of the job works on " + it.Who.Host
 	}
 	if it.Kind != evidence.HostOOMKill && it.Kind != evidence.SXid && it.Kind != evidence.LinkError && it.Attrs.Str("severity") != "link" {
@@ -54,10 +67,41 @@ func (t *Timeline) stray(it *Item, own *belongings) string {
 			return "no rank of the job works on the device at " + it.Who.BusID
 		}
 	}
-	if name := it.Attrs.Str("name"); name != "" && pidOf(it) > 0 && len(own.names) > 0 && !own.names[name] && own.allPIDs {
+	if name := it.Attrs.Str("name"); name != "" && pidOf(it) > 0 && own.allPIDs && !own.names[name] && (len(own.names) > 0 || slices.Contains(services, name)) {
 		return "its process, " + name + ", is none of the job's"
 	}
-	return t.atOtherTime(it, own)
+	return t.atOtherTime(it, own, own.agree)
+}
+
+// schedulerStops are the kinds by which records of a scheduler or cluster end a job.
+var schedulerStops = []evidence.Kind{evidence.HostOOMSched, evidence.TimeLimit, evidence.Preempted, evidence.NodeFailure, evidence.Cancelled}
+
+// services are programs, as the kernel names their processes, that are no part of any
+// training job.
+var services = []string{"java", "mysqld", "postgres", "mongod", "redis-server", "nginx", "httpd", "apache2", "node", "chrome", "chromium", "firefox", "Xorg", "gnome-shell", "kubelet", "dockerd", "containerd", "prometheus", "grafana", "elasticsearch", "clickhouse-ser", "influxd", "etcd", "systemd", "systemd-journal", "sshd", "snapd"}
+
+// on reports whether a rank of the job works on a host, by its short or full name.
+func (own *belongings) on(host string) bool {
+	if own.hosts[host] {
+		return true
+	}
+	for h := range own.hosts {
+		if evidence.SameHost(h, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// process reports whether a record names a process of the job: by its number, on a host
+// that is not known to be another.
+func (own *belongings) process(it *Item) bool {
+	for h := range own.pids[pidOf(it)] {
+		if h == "" || it.Who.Host == "" || evidence.SameHost(h, it.Who.Host) {
+			return true
+		}
+	}
+	return false
 }
 
 // pidOf is the process that a record of the kernel or a line of the run names.
@@ -70,7 +114,7 @@ func pidOf(it *Item) int {
 
 // belongings are what is known to be the job's.
 type belongings struct {
-	pids    map[int]bool
+	pids    map[int]map[string]bool    // and the hosts on which they are, "" where it is not known
 	allPIDs bool                       // of every rank
 	names   map[string]bool            // of its processes, in records of the machine that name one of pids
 	hosts   map[string]bool            // empty unless those of all ranks are known
@@ -84,14 +128,17 @@ type belongings struct {
 
 // belong collects what is the job's.
 func (t *Timeline) belong() *belongings {
-	own := &belongings{pids: map[int]bool{}, names: map[string]bool{}, hosts: map[string]bool{}, buses: map[string]map[string]bool{}}
+	own := &belongings{pids: map[int]map[string]bool{}, names: map[string]bool{}, hosts: map[string]bool{}, buses: map[string]map[string]bool{}}
 	world := 0
 	for _, it := range t.Items {
 		if it.Attempt < 0 {
 			continue
 		}
 		if p := pidOf(it); p > 0 && it.Kind != evidence.GPUProcess && it.Kind != evidence.HostProcess && it.Stamp.Clock != "boot" {
-			own.pids[p] = true
+			if own.pids[p] == nil {
+				own.pids[p] = map[string]bool{}
+			}
+			own.pids[p][it.Who.Host] = true
 		}
 		world = max(world, it.Who.Rank+1, int(it.Attrs["world"].I))
 	}
@@ -105,7 +152,7 @@ func (t *Timeline) belong() *belongings {
 	}
 	t.periods(own)
 	for _, it := range t.Items {
-		if it.Attempt >= 0 || it.Kind != evidence.Xid && it.Kind != evidence.HostOOMKill || !own.pids[pidOf(it)] {
+		if it.Attempt >= 0 || it.Kind != evidence.Xid && it.Kind != evidence.HostOOMKill || !own.process(it) {
 			continue
 		}
 		if n := it.Attrs.Str("name"); n != "" {
@@ -183,7 +230,7 @@ func (t *Timeline) onThese(buses map[string]bool, host string, own *belongings) 
 	some := false
 	for _, it := range t.Items {
 		b := bus(it.Who.BusID)
-		if b == "" || it.Attempt >= 0 || !slices.Contains(machineFaults, it.Kind) || !own.pids[pidOf(it)] || host != "" && it.Who.Host != "" && it.Who.Host != host {
+		if b == "" || it.Attempt >= 0 || !slices.Contains(machineFaults, it.Kind) || !own.process(it) || host != "" && it.Who.Host != "" && it.Who.Host != host {
 			continue
 		}
 		if !buses[b] {
@@ -194,8 +241,8 @@ func (t *Timeline) onThese(buses map[string]bool, host string, own *belongings) 
 	return some
 }
 
-// saidByLines are the hosts that lines name, other than those after which their artifact is
-// named.
+// saidByLines are the hosts that lines name; a file may be named after a host by another
+// name than its own.
 func (t *Timeline) saidByLines() map[string]bool {
 	said := map[string]bool{}
 	for i := range t.Sources {
@@ -204,7 +251,7 @@ func (t *Timeline) saidByLines() map[string]bool {
 			continue
 		}
 		for _, e := range s.Events {
-			if h := e.Who.Host; h != "" && h != s.Artifact.Owner.Host {
+			if h := e.Who.Host; h != "" {
 				said[t.named(h)] = true
 			}
 		}
@@ -298,7 +345,8 @@ func extreme(list []*Item, x *Item, further func(time.Duration) bool) []*Item {
 
 // atOtherTime says how long before or after all attempts, of which each trained, a record
 // was made.
-func (t *Timeline) atOtherTime(it *Item, own *belongings) string {
+// Agree says that the machine's clock and the run's are known to be alike.
+func (t *Timeline) atOtherTime(it *Item, own *belongings, agree bool) string {
 	if !usable(it.Stamp) || !own.trained || len(own.first) == 0 || len(own.first) > maxPeriods {
 		return ""
 	}
@@ -311,7 +359,7 @@ func (t *Timeline) atOtherTime(it *Item, own *belongings) string {
 			d.bound = it.Stamp.Error + x.Stamp.Error + Skew + Zones
 		}
 		switch {
-		case own.agree && it.Source >= 0:
+		case agree && it.Source >= 0:
 			d.bound = min(d.bound, Skew)
 		case (it.Stamp.Zone == "") != (x.Stamp.Zone == "") || it.Stamp.Zone == "" && d.by != byTie: // a container may keep another zone than its host
 			d.bound = max(d.bound, Skew+Zones)
