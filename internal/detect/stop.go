@@ -25,12 +25,18 @@ func outsideStops(in Input, f evidence.Known) {
 		{evidence.Preempted, "preemption"},
 		{evidence.TimeLimit, "time limit"},
 		{evidence.Interrupted, "person"},
+		{evidence.NodeFailure, "node failure"},
 	} {
 		if e := in.first(by.kind); e != nil {
 			f.Set("stop.sender", evidence.TextOf(by.sender), e.Span)
 			return
 		}
 	}
+	in.each(evidence.Cancelled, func(e *evidence.Event) {
+		if by := e.Attrs.Str("by"); by != "" {
+			f.Set("stop.sender", evidence.TextOf("user "+by), e.Span)
+		}
+	})
 }
 
 // scheduler says under what the job ran, by who words its records: of the leading fault

@@ -550,6 +550,9 @@ func (c *Case) attribute() {
 		return
 	}
 	l.Who.Rank = r
+	if l.Who.Host == "" && by.Kind == l.Kind {
+		l.Who.Host = by.Who.Host
+	}
 	c.Basis += fmt.Sprintf("; its rank is known from line %d", by.Span.Line)
 }
 

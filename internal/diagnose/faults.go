@@ -119,6 +119,7 @@ func Examine(tl *timeline.Timeline, index int) *Case {
 	c.memoryAndNaN()
 	c.Links = c.explainRest()
 	c.firstTimeout()
+	c.where()
 	c.outcome()
 	c.launcherHint()
 	return c
@@ -201,6 +202,12 @@ func (c *Case) members() {
 		}
 	}
 	stated := c.World
+	c.World = max(c.World, c.Timeline.WorkerFolders(c.Index))
+	for _, it := range c.Attempt.Items {
+		if it.Attempt >= 0 && it.Stamp.Clock != "boot" {
+			c.World = max(c.World, it.Who.LocalRank+1) // its host alone has as many
+		}
+	}
 	for r := range ranks {
 		c.Ranks = append(c.Ranks, r)
 		c.World = max(c.World, r+1)
@@ -566,7 +573,7 @@ func (c *Case) candidates() []*timeline.Item {
 	out = c.launcherStops(out)
 	survived := c.Complete() && !slices.ContainsFunc(c.Attempt.Items, c.broke)
 	for _, it := range machine {
-		if survived && !ended(it) {
+		if survived && !ended(it) || (it.Kind == evidence.HostOOMKill || it.Kind == evidence.HostOOMSched) && c.Timeline.Elsewhere(it) {
 			continue
 		}
 		if i := c.recorded(it, out); i >= 0 {
@@ -855,6 +862,27 @@ func (c *Case) firstTimeout() {
 	}
 	name := first.Span.Artifact
 	c.Basis += fmt.Sprintf("; it stands %s before the first time-out in a collective (%s:%d)", gap.Round(time.Second), name[strings.LastIndexByte(name, '/')+1:], first.Span.Line)
+}
+
+// where adds to the basis which record says on what machine the lead happened, where
+// its own line does not.
+func (c *Case) where() {
+	l := c.Lead
+	if l == nil || l.Source < 0 || l.Who.Host == "" {
+		return
+	}
+	place := func(s evidence.Span) string {
+		return fmt.Sprintf("%s:%d", s.Artifact[strings.LastIndexByte(s.Artifact, '/')+1:], s.Line)
+	}
+	if sp, ok := c.Timeline.NamedBy(l); ok {
+		c.Basis += fmt.Sprintf("; the scheduler's record calls %s gone (%s)", l.Who.Host, place(sp))
+	} else if node, sp := c.Timeline.NodeOf(l.Who.Host); node != "" {
+		c.Basis += fmt.Sprintf("; the pod ran on node %s (%s)", node, place(sp))
+	} else if pod := c.Timeline.Seat(l.Who.Rank).Host; l.Who.Rank != evidence.None && pod != "" {
+		if node, sp := c.Timeline.NodeOf(pod); node == l.Who.Host {
+			c.Basis += fmt.Sprintf("; the rank's pod %s ran on that node (%s)", pod, place(sp))
+		}
+	}
 }
 
 func plural(n int, one, many string) string {

@@ -188,11 +188,16 @@ func statement(c catalog.Condition, o catalog.Outcome, known evidence.Known, val
 
 // missing lists the facts that would decide: the entry's deciders that are
 // unknown, in its order, then what undecided conditions hang on. Of the first
-// attempt, what differs from the one before it is no such fact.
+// attempt, what differs from the one before it is no such fact. Where a machine failed, how
+// its processes ended decides nothing; what its driver recorded does.
 func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.Value, unknown map[string]bool, first bool) []incident.Missing {
 	out := []incident.Missing{}
 	done := map[string]bool{}
+	machine := known["fault.kind"].Value.S == string(evidence.NodeFailure)
 	add := func(name, asks, how, cost, effect string) {
+		if machine && name == "exit.signal" {
+			return
+		}
 		if done[name] || len(out) >= 4 || first && strings.HasPrefix(name, "changed.") {
 			return
 		}
@@ -234,6 +239,9 @@ func missing(e *catalog.Entry, known evidence.Known, values map[string]evidence.
 	sort.Strings(names)
 	for _, n := range names {
 		add(n, "", "", "", "")
+	}
+	if len(out) == 0 && machine {
+		add("xid.severity", "", "", "", "")
 	}
 	if len(out) == 0 { // nothing the log could have shown is open; only a rerun is
 		if how := catalog.ExpandSentences(e.Remedy.Verify, values); how != "" {

@@ -254,6 +254,9 @@ func (s *Study) weigh(cat *catalog.Catalog) {
 				h[n] = diagnose.Absent(h[n], c, s.Known[i])
 			}
 		}
+		for n := range h {
+			namesOf(c).fillMissing(h[n].Missing)
+		}
 		s.Weighed[i] = h
 	}
 }

@@ -48,6 +48,9 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 	}
 	if h := s.Weighed[s.Main]; len(h) > 0 {
 		inc.Checklist = diagnose.Checklist(o.Catalog, h[0].Entry, s.Known[s.Main])
+		for i, n := 0, namesOf(s.Cases[s.Main]); i < len(inc.Checklist); i++ {
+			inc.Checklist[i].How = n.in(inc.Checklist[i].How)
+		}
 	}
 	s.ranks(inc)
 	inc.OnCall = s.onCall(inc.Ranks)
@@ -127,6 +130,7 @@ func (s *Study) attempt(i int, cat *catalog.Catalog) incident.Attempt {
 			l.Rival = h[1].Entry.Title
 		}
 		f.Remedy = remedy.Choose(l, s.Known[i], t.Command, s.keptLogging(c))
+		namesOf(c).fillRemedy(f.Remedy)
 	}
 	if i > 0 {
 		out.ChangedFrom = &incident.Changed{ID: s.Timeline.Attempts[i-1].ID, Diffs: diffs(s.Known[i-1], s.Known[i])}

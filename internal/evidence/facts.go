@@ -234,7 +234,7 @@ var FactSpecs = [...]FactSpec{
 	// Exits, storage, environment.
 	{"exit.code", Int, "exit code of the first process that ended", "echo $? of the launcher, sacct -j JOB --format=ExitCode", "seconds", "reads"},
 	{"exit.signal", Int, "signal of the first process that ended", "", "", ""},
-	{"stop.sender", Text, "who told the job to stop: preemption, time limit, person", "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit,Restarts; kubectl get events; the cloud's audit log of that machine", "seconds", "reads"},
+	{"stop.sender", Text, "who told the job to stop: preemption, time limit, person, node failure, user and his name or number", "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit,Restarts; kubectl get events; the cloud's audit log of that machine", "seconds", "reads"},
 	{"disk.avail", Size, "space left where it was written", "df -h and df -i on the checkpoint path; quota -s (lfs quota -u on Lustre)", "seconds", "reads"},
 	{"disk.full_shown", Bool, "df, quota or the error number shows that space or quota is used up", "df -h and df -i on the checkpoint path; quota -s (lfs quota -u on Lustre)", "seconds", "reads"},
 	{"exception.type", Text, "exception type", "", "", ""},

@@ -258,7 +258,7 @@ var Specs = [...]Spec{
 	// Outside.
 	{TimeLimit, "the scheduler ended the job at its time limit", ExternalStop, RoleStop, 57, []AttrSpec{attrWhat}},
 	{Preempted, "preemption, requeue or spot termination", ExternalStop, RoleStop, 57, []AttrSpec{attrWhat}},
-	{Cancelled, "the scheduler cancelled the step; reason not stated", ExternalStop, RoleEffect, 76, []AttrSpec{attrWhat}},
+	{Cancelled, "the scheduler cancelled the step; reason not stated", ExternalStop, RoleEffect, 76, []AttrSpec{attrWhat, {"by", Text, "user who cancelled, as the scheduler names him"}}},
 	{NodeFailure, "the scheduler reports a failed node", ExternalStop, RoleStop, 57, []AttrSpec{attrWhat, attrHost}},
 	{Interrupted, "a person interrupted the run (keyboard)", ExternalStop, RoleStop, 58, []AttrSpec{attrWhat}},
 	{SignalReceived, "the process or its launcher was told to stop by a signal; sender unknown", ExternalStop, RoleStop, 59, []AttrSpec{attrSignal, attrWhat}},
@@ -298,7 +298,7 @@ var Specs = [...]Spec{
 	{DiskUsage, "a row of df", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"size", Size, ""}, {"used", Size, ""}, {"avail", Size, ""}, {"percent", Int, ""}}},
 	{QuotaUsage, "a row of quota", "", RoleContext, 0, []AttrSpec{{"mount", Text, ""}, {"used", Size, ""}, {"quota", Size, ""}, {"limit", Size, ""}, {"exceeded", Bool, ""}}},
 	{JobRecord, "a row of the scheduler's accounting or of its job script", "", RoleContext, 0, []AttrSpec{{"job", Text, ""}, {"state", Text, ""}, attrCode, attrSignal, {"max_rss", Size, ""}, {"req_mem", Size, ""}, {"limit", Text, "time limit"}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}, {"task", Int, "task of max_rss"}, {"restarts", Int, ""}}},
-	{JobEvent, "a row of the orchestrator's event list, or a condition of a pod or job", "", RoleContext, 0, []AttrSpec{{"object", Text, "kind/name"}, {"reason", Text, ""}, {"state", Text, "Normal, Warning, or a condition and its status"}, {"count", Int, "how often"}}},
+	{JobEvent, "a row of the orchestrator's event list, or a condition of a pod or job", "", RoleContext, 0, []AttrSpec{{"object", Text, "kind/name"}, {"reason", Text, ""}, {"state", Text, "Normal, Warning, or a condition and its status"}, {"count", Int, "how often"}, {"nodes", Text, "the node that a pod was assigned to"}}},
 	{NodeState, "what the scheduler says of a host: down, drained, not ready, under pressure", "", RoleContext, 0, []AttrSpec{{"state", Text, ""}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}}},
 	{CommCreated, "a communicator was created", "", RoleContext, 0, []AttrSpec{{"nranks", Int, "its size"}}},
 	{Embedded, "a table of the machine (nvidia-smi, df, ps, ...) begins inside a job log", "", RoleContext, 0, []AttrSpec{attrWhat}},

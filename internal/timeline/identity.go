@@ -63,6 +63,7 @@ type busOn struct{ host, bus string }
 //  1. The artifact's owner fills rank and host that the line does not state. A
 //     host in the lines themselves counts before one in the artifact's name. Where each
 //     of several artifacts introduces one rank, what it says is about that rank.
+//     The files in one worker's folder are of one process, and a host goes by one name.
 //  2. A pid that any line ties to a rank gives the rank to lines with the pid; a
 //     host and a local rank do so likewise.
 //  3. Where every process of a host works on a device of its own (NCCL names pid
@@ -79,9 +80,13 @@ type busOn struct{ host, bus string }
 func (t *Timeline) identify() {
 	t.nameHosts()
 	several := t.introduced()
+	t.workers()
 	byPID, bySlot := map[pidOn]int{}, map[slotOn]int{}
 	hosts := map[string]bool{}
 	t.said = t.hostsSaid()
+	t.oneNamed()
+	t.pods()
+	t.failedNodes()
 	for _, it := range t.Items {
 		o := t.Sources[it.Source].Artifact.Owner
 		w := &it.Who
@@ -100,12 +105,35 @@ func (t *Timeline) identify() {
 		if w.Host != "" && it.Kind != evidence.NodeState && it.Kind != evidence.JobEvent { // these tell of hosts of a whole cluster
 			hosts[w.Host] = true
 		}
+	}
+	for full, name := range short(hosts) {
+		delete(hosts, full)
+		for _, it := range t.Items {
+			if it.Who.Host == full {
+				it.Who.Host = name
+			}
+			if it.Stamp.Host == full {
+				it.Stamp.Host = name
+			}
+		}
+		for i, h := range t.said {
+			if h == full {
+				t.said[i] = name
+			}
+		}
+	}
+	t.seatsByNumber()
+	for _, it := range t.Items {
+		w := &it.Who
 		if w.Rank == evidence.None {
 			continue
 		}
 		if w.PID != evidence.None {
 			once(byPID, pidOn{w.Host, w.PID}, w.Rank)
 			once(byPID, pidOn{"", w.PID}, w.Rank)
+			if node, _ := t.NodeOf(w.Host); node != "" {
+				once(byPID, pidOn{node, w.PID}, w.Rank)
+			}
 		}
 		if w.LocalRank != evidence.None && w.Host != "" {
 			once(bySlot, slotOn{w.Host, w.LocalRank}, w.Rank)
@@ -118,6 +146,7 @@ func (t *Timeline) identify() {
 	t.multi = len(t.Hosts) > 1
 	devices := t.ownDevices()
 	elsewhere := t.beyondOneHost()
+	whole := t.localIsGlobal(len(devices) > 0)
 	for _, it := range t.Items {
 		w := &it.Who
 		if w.Rank == evidence.None && w.PID != evidence.None {
@@ -135,7 +164,7 @@ func (t *Timeline) identify() {
 		}
 		if r, ok := bySlot[slotOn{w.Host, w.LocalRank}]; ok {
 			w.Rank = r
-		} else if !t.multi && !elsewhere {
+		} else if whole && !elsewhere {
 			w.Rank = w.LocalRank
 		}
 	}
@@ -367,7 +396,9 @@ func (t *Timeline) placeRanks() {
 		switch {
 		case !ok:
 			t.hostOf[r], stated[r] = h, it
-		case old == "" || evidence.SameHost(old, h):
+		case old == "" || evidence.SameHost(old, h) || t.nodes[old].node == h:
+		case t.nodes[h].node == old: // the pod says more than the machine
+			t.hostOf[r], stated[r] = h, it
 		default: // a relaunch elsewhere, a rank of another job, or a wrong statement
 			if it.Who.Launch == stated[r].Who.Launch && it.Kind == evidence.RankInfo && stated[r].Kind == evidence.RankInfo {
 				t.conflict(fmt.Sprintf("Rank %d is said to run on %s and on %s; neither is taken.", r, old, h), stated[r].Span, it.Span)
@@ -435,7 +466,9 @@ func (t *Timeline) seat() {
 
 // tasks gives the end of a task that srun reports to the rank of that number, where the
 // rank works on the host that srun names and the tasks are processes of training, not one
-// launcher for each host: then some host has two, or the number is not the host's own.
+// launcher for each host: then some host has two, or the number is not the host's own. Where
+// accounting shows how many nodes the job had, a number as high as that or higher
+// says so as well, and no word of that rank is needed.
 func (t *Timeline) tasks() {
 	ordinal := map[string]int{} // of the hosts, by their lowest rank
 	var ranks []int
@@ -448,6 +481,14 @@ func (t *Timeline) tasks() {
 			if _, ok := ordinal[h]; !ok {
 				ordinal[h] = len(ordinal)
 			}
+		}
+	}
+	nodes := 0
+	for _, l := range t.allocations() {
+		if n := nodesOf(l); nodes == 0 || n == nodes {
+			nodes = n
+		} else { // records of several jobs, or of steps on some of the nodes
+			nodes = 1 << 30
 		}
 	}
 	on, two := map[string]int{}, false
@@ -463,6 +504,10 @@ func (t *Timeline) tasks() {
 		if !ok || it.Who.Rank != evidence.None {
 			continue
 		}
+		if nodes > 0 && n >= nodes {
+			it.Who.Rank = n
+			continue
+		}
 		if s := t.seats[n]; s != nil && s.Host != "" && evidence.SameHost(s.Host, it.Who.Host) && (two || ordinal[s.Host] != n) {
 			it.Who.Rank = n
 		}
@@ -472,7 +517,7 @@ func (t *Timeline) tasks() {
 // taskOf is the task of srun whose end it reports.
 func taskOf(it *Item) (int, bool) {
 	v, ok := it.Attrs["task"]
-	return int(v.I), ok && it.Kind == evidence.Exited && it.Who.Host != ""
+	return int(v.I), ok && it.Who.Host != "" && (it.Kind == evidence.Exited || it.Kind == evidence.HostOOMSched && it.Attrs.Str("what") == "srun" && strings.Contains(it.Text, fmt.Sprintf("task %d:", v.I)))
 }
 
 // devices ties ranks to devices by bus id, from their own lines or a table of the

@@ -74,6 +74,8 @@ type Timeline struct {
 	short      map[string]string // full name of a host -> the short one that others use
 	paths      map[string]int    // index into Sources
 	clocks     *clocks
+	nodes      map[string]placing
+	down       map[*Item]evidence.Span // failures of machines that another record names
 }
 
 // Build orders sources (already in report order) into a timeline.

@@ -146,8 +146,8 @@ func (r kube) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	defer f.Close()
 	b := bufio.NewReaderSize(f, maxLine)
 	head, _ := b.Peek(4096)
-	k := &file{ctx: ctx, log: r.log, s: s, a: in.Artifact}
 	form := shapeOf(head)
+	k := &file{ctx: ctx, log: r.log, s: s, a: in.Artifact, lined: form == asText}
 	if in.Size > 0 { // as stated; pages that are not written take no memory
 		k.data = make([]byte, 0, min(in.Size, maxFile)+1)
 	}
@@ -179,6 +179,7 @@ type file struct {
 	a    evidence.Artifact
 	data []byte
 
+	lined bool // events stand in lines of their own, as kubectl prints them
 	lines *jsontree.Lines
 	pods  []podEvents
 	held  int
@@ -326,17 +327,18 @@ type toldEnd struct {
 }
 
 // tell hands over what events say of how pods ended, if all that do are about
-// pods of one job: a name space holds many.
+// pods of one job: a name space holds many. What is said of a node is the machine's record.
 func (k *file) tell() {
 	stems := map[string]bool{}
 	for i := range k.told {
-		stems[k.told[i].stem] = true
-	}
-	if len(stems) > 1 {
-		return
+		if k.told[i].stem != "" { // what is said of a node is about no pod
+			stems[k.told[i].stem] = true
+		}
 	}
 	for i := range k.told {
-		k.s.Event(k.told[i].Event)
+		if k.told[i].stem == "" || len(stems) <= 1 {
+			k.s.Event(k.told[i].Event)
+		}
 	}
 }
 
@@ -378,5 +380,10 @@ func (k *file) said(text string, span evidence.Span, who evidence.Who, st eviden
 }
 
 func event(kind evidence.Kind, span evidence.Span, who evidence.Who, st evidence.Stamp, attrs evidence.Attrs) evidence.Event {
-	return evidence.Event{Kind: kind, Who: who, Stamp: st, Step: evidence.None, Text: textline.Clean(strings.Join(strings.Fields(span.Quote), " ")), Attrs: attrs, Span: span}
+	return evidence.Event{Kind: kind, Who: who, Stamp: st, Step: evidence.None, Text: wordsOf(span), Attrs: attrs, Span: span}
+}
+
+// wordsOf is what stands at a place, its columns one blank apart.
+func wordsOf(span evidence.Span) string {
+	return textline.Clean(strings.Join(strings.Fields(span.Quote), " "))
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -155,6 +156,54 @@ func (k *file) pod(n *jsontree.Node) {
 	k.hold(p)
 }
 
+// launchOptions are the options of torchrun that state the size of the job.
+var launchOptions = regexp.MustCompile(`^--(nnodes|nproc[-_]per[-_]node)(?:=(\S+))?$`)
+
+// launch puts down how many processes the container's command starts on how many
+// hosts. A range of hosts (2:8) or a number left to the devices (gpu, auto) states none.
+func (k *file) launch(c *jsontree.Node, who evidence.Who) {
+	var words []string
+	var at []*jsontree.Node
+	for _, key := range []string{"command", "args"} {
+		for _, x := range c.List(key) {
+			for _, w := range strings.Fields(x.Text) {
+				if len(words) < 4096 {
+					words, at = append(words, w), append(at, x)
+				}
+			}
+		}
+	}
+	hosts, per := 0, 0
+	var place *jsontree.Node
+	for i, w := range words {
+		m := launchOptions.FindStringSubmatch(w)
+		if m == nil {
+			continue
+		}
+		v := m[2]
+		if v == "" && !strings.Contains(w, "=") && i+1 < len(words) {
+			v = words[i+1]
+		}
+		n := atoi(v, 0)
+		if n < 1 {
+			continue
+		}
+		if m[1] == "nnodes" {
+			hosts = n
+			continue
+		}
+		per, place = n, at[i]
+	}
+	if per == 0 {
+		return
+	}
+	span := k.at(place, c)
+	k.s.Fact(evidence.Fact{Name: "setting.nproc_per_node", Value: text(strconv.Itoa(per)), Who: who, Span: span})
+	if hosts > 0 {
+		k.s.Fact(evidence.Fact{Name: "run.world", Value: evidence.IntOf(int64(hosts) * int64(per)), Who: who, Span: span})
+	}
+}
+
 // facts puts down what the pod asks for beside memory, which its job records have.
 func (k *file) facts(n *jsontree.Node, who evidence.Who) {
 	fact := func(name string, at *jsontree.Node, v string) {
@@ -163,6 +212,7 @@ func (k *file) facts(n *jsontree.Node, who evidence.Who) {
 		}
 	}
 	for _, c := range n.List("spec", "containers") {
+		k.launch(c, who)
 		for _, side := range []string{"limits", "requests"} {
 			x := c.Get("resources", side, "memory")
 			fact(side+"_memory", x, x.Str())
@@ -421,6 +471,11 @@ func (k *file) eventRow(r eventRow, span evidence.Span) {
 		k.put(event(evidence.NodeState, span, who, r.stamp, attrs))
 		return
 	}
+	if _, node, ok := strings.Cut(r.message, "Successfully assigned "); ok && kind == "pod" && r.reason == "Scheduled" {
+		if _, node, ok = strings.Cut(node, " to "); ok {
+			set(attrs, "nodes", strings.TrimSpace(node))
+		}
+	}
 	k.put(event(evidence.JobEvent, span, who, r.stamp, attrs))
 	var ends []evidence.Event
 	switch r.reason {
@@ -439,6 +494,11 @@ func (k *file) eventRow(r eventRow, span evidence.Span) {
 		of = stem(name)
 	}
 	for _, e := range ends {
+		if k.lined { // the text is what stands there, not what it was read as
+			e.Text = wordsOf(span)
+		} else if m := oneLine(r.message); m != "" {
+			e.Text = m
+		}
 		if len(k.told) < maxHeld {
 			k.told = append(k.told, toldEnd{of, e})
 		}

@@ -432,6 +432,10 @@ func (b *block) containers(key string, spec, status *jsontree.Node, group [2]str
 		indent := len(l.text) - len(body)
 		name, v, ok := strings.Cut(body, ":")
 		v = strings.TrimSpace(v)
+		if indent > 4 && in != nil && (field == "Command" || field == "Args") {
+			add(in, leaf("", body, l))
+			continue
+		}
 		if !ok {
 			continue
 		}
@@ -467,6 +471,9 @@ func (b *block) containers(key string, spec, status *jsontree.Node, group [2]str
 				in = x
 			case "Environment":
 				in = c.Get("env")
+			case "Command", "Args":
+				in = branch(jsontree.Array, strings.ToLower(name), l)
+				add(c, in)
 			}
 		case indent > 4 && in != nil:
 			into(in, field, name, v, l)

@@ -180,6 +180,7 @@ func (p *parser) endEvent(r *record, who evidence.Who, limit evidence.Value) evi
 	case evidence.Cancelled:
 		if r.by != "" && r.by != "0" { // root is the administrator, and Slurm itself
 			attrs["what"] = evidence.TextOf("slurm-user")
+			attrs["by"] = evidence.TextOf(textline.Cut(r.by, 64))
 		}
 	}
 	x := p.event(kind, r.at, attrs)
