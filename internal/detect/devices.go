@@ -271,7 +271,8 @@ func oddHolder(in Input, f evidence.Known) *evidence.Event {
 
 // crowded counts the job's own pids on the device that most of them share, where
 // a table names devices by bus id only: ranks that never chose a device of their
-// own all sit on the first one.
+// own all sit on the first one, and ranks with a stray context sit on it as well as
+// on their own.
 func crowded(in Input, f evidence.Known, own map[int]bool) {
 	if _, ok := f["gpu.job_pids_on_device0"]; ok || in.World < 2 {
 		return
@@ -289,10 +290,28 @@ func crowded(in Input, f evidence.Known, own map[int]bool) {
 		on[e.Who.BusID][pid] = true
 		spans[e.Who.BusID] = append(spans[e.Who.BusID], e.Span)
 	})
-	for bus, pids := range on {
-		if len(on) == 1 && len(pids) > 1 {
-			f.Set("gpu.job_pids_on_device0", evidence.IntOf(int64(len(pids))), clip(spans[bus])...)
+	devices := map[int]int{} // pid -> devices that it holds
+	for _, pids := range on {
+		for pid := range pids {
+			devices[pid]++
 		}
+	}
+	first := in.Memory == nil || !in.Memory.Attrs["gpu"].Valid() || in.Memory.Attrs["gpu"].I == 0
+	for bus, pids := range on {
+		// On one device alone, or all on one and the most on their own as well.
+		if len(pids) < 2 || len(on) > 1 && !(first && len(pids) == len(devices) && len(pids) > 2) {
+			continue
+		}
+		stray := int64(0)
+		for _, n := range devices {
+			if n > 1 {
+				stray++
+			}
+		}
+		if len(on) > 1 {
+			f.Set("gpu.stray_pids", evidence.IntOf(stray), clip(spans[bus])...)
+		}
+		f.Set("gpu.job_pids_on_device0", evidence.IntOf(int64(len(pids))), clip(spans[bus])...)
 	}
 }
 

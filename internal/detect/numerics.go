@@ -42,6 +42,7 @@ func nonfinite(in Input, f evidence.Known) {
 			break
 		}
 	}
+	saidOfBatch(in, f, e)
 	if w := e.Attrs.Str("where"); w != "" {
 		f.Set("nan.named_where", evidence.TextOf(w), e.Span)
 	}
@@ -106,6 +107,39 @@ func nonfinite(in Input, f evidence.Known) {
 	if in.World > 1 && e.Kind == evidence.NonfiniteNamed && e.Who.Rank != evidence.None {
 		f.Set("nan.one_rank", evidence.BoolOf(len(ranks) == 1), e.Span)
 	}
+}
+
+// atFault is how many lines before a non-finite value what is said of the batch may
+// stand to be about that batch.
+const atFault = 3
+
+// saidOfBatch ties what the run says of a batch to the first non-finite value. Inputs
+// that are not finite count as that batch's if the same rank says so right before it. A
+// metric line without labels counts only if no value before it was non-finite.
+func saidOfBatch(in Input, f evidence.Known, e *evidence.Event) {
+	for _, s := range in.Stated {
+		near := s.Span.Artifact == e.Span.Artifact && s.Span.Line <= e.Span.Line && e.Span.Line-s.Span.Line <= atFault
+		if s.Name == "nan.input_finite" && !s.Value.True() && near && agree(s.Who, e.Who) {
+			f.Set("nan.input_at_fault", evidence.BoolOf(true), s.Span, e.Span)
+		}
+	}
+	x, ok := f["nan.empty_labels"]
+	if !ok || len(x.Spans) == 0 || x.Spans[0].Artifact != e.Span.Artifact || x.Spans[0].Line <= e.Span.Line {
+		return
+	}
+	if loss := seriesAt(in, e, "loss"); loss != nil && loss.Key.Artifact == e.Span.Artifact {
+		for p := range loss.All() {
+			if p.Line == x.Spans[0].Line {
+				delete(f, "nan.empty_labels") // a later step's line
+				return
+			}
+		}
+	}
+}
+
+// agree reports whether two lines may be of one rank.
+func agree(a, b evidence.Who) bool {
+	return a.Rank == b.Rank || a.Rank == evidence.None || b.Rank == evidence.None
 }
 
 // lasting says whether the values stayed non-finite. A single one at the very

@@ -301,7 +301,7 @@ func (c *Case) setAside() {
 }
 
 // handled reports whether a handler speaks of it within three lines and the same
-// process went on: it logged training, or failed once more.
+// process went on: it logged training, failed once more, or came to a later step.
 func (c *Case) handled(it *timeline.Item) bool {
 	if !it.Kind.DeviceMemory() {
 		return false
@@ -312,7 +312,8 @@ func (c *Case) handled(it *timeline.Item) bool {
 	if n == len(lines) || lines[n] > it.Span.Line+3 {
 		return false
 	}
-	return p.lastMemory[process{part{it.Source, it.Who.Launch}, it.Who.Rank}] > it.Span.Line+3 || c.pointsAfter(it) > 0
+	k := process{part{it.Source, it.Who.Launch}, it.Who.Rank}
+	return p.lastMemory[k] > it.Span.Line+3 || c.pointsAfter(it) > 0 || it.Step >= 0 && p.lastStep[k] > it.Step
 }
 
 // A past says where handlers spoke, memory ran out and processes gave up, failed
@@ -320,6 +321,7 @@ func (c *Case) handled(it *timeline.Item) bool {
 type past struct {
 	handlers   map[part][]int64         // lines, ascending
 	lastMemory map[process]int64        // line of the last memory failure
+	lastStep   map[process]int64        // the last step at which anything is told of it
 	lastExit   map[int]map[int]int64    // source, rank -> offset of the last exit; of any rank under anyRank
 	gaveUp     map[int][]*timeline.Item // source -> failed collectives, by offset
 	failed     []*timeline.Item         // the run's own failures that carry a time, one for each second
@@ -340,7 +342,7 @@ func (c *Case) past() *past {
 	if c.before != nil {
 		return c.before
 	}
-	p := &past{handlers: map[part][]int64{}, lastMemory: map[process]int64{}, lastExit: map[int]map[int]int64{}, gaveUp: map[int][]*timeline.Item{}, pids: map[int64]bool{}}
+	p := &past{handlers: map[part][]int64{}, lastMemory: map[process]int64{}, lastStep: map[process]int64{}, lastExit: map[int]map[int]int64{}, gaveUp: map[int][]*timeline.Item{}, pids: map[int64]bool{}}
 	moments := map[evidence.Stamp]bool{}
 	for _, x := range c.Attempt.Items {
 		if x.Attempt >= 0 {
@@ -359,6 +361,10 @@ func (c *Case) past() *past {
 			p.gaveUp[x.Source] = append(p.gaveUp[x.Source], x)
 		}
 		at := part{x.Source, x.Who.Launch}
+		if x.Attempt >= 0 && !x.Quoted {
+			k := process{at, x.Who.Rank}
+			p.lastStep[k] = max(p.lastStep[k], x.Step)
+		}
 		switch {
 		case x.Kind == evidence.OOMRecovered:
 			p.handlers[at] = append(p.handlers[at], x.Span.Line)

@@ -42,7 +42,8 @@ const asyncLead = "would exceed allowed memory"
 type oomText struct {
 	m        *message
 	event    *evidence.Event
-	held     bool // a traceback holds the event
+	lead     string // what stands before the message on its first line
+	held     bool   // a traceback holds the event
 	tb       *trace
 	fields   int
 	complete bool
@@ -57,7 +58,7 @@ func (s *session) deviceOOM(m *message, tb *trace) {
 		return
 	}
 	m.oom = true
-	o := &oomText{m: m, event: s.event(evidence.DeviceOOM, m), tb: tb}
+	o := &oomText{m: m, event: s.event(evidence.DeviceOOM, m), tb: tb, lead: text[:lead]}
 	if s.inQuote(m) {
 		o.event.Quoted = true
 	}
@@ -96,7 +97,7 @@ func (o *oomText) best(cands []string) {
 		if o.event.Attrs == nil || n > o.fields {
 			o.event.Attrs, o.fields, o.complete = attrs, n, complete
 			if i > 0 || len(cands) > 1 {
-				o.event.Text = bounded(c, maxText)
+				o.event.Text = bounded(strings.TrimLeft(o.lead, " ")+c, maxText)
 			}
 			if g, ok := attrs["gpu"]; ok {
 				o.event.Who.Device = int(g.I)

@@ -550,6 +550,7 @@ func (s *session) finish(stats scan.Stats) {
 	}
 	s.joins = nil
 	for _, t := range s.openTraces() {
+		t.cutOff(s, stats)
 		t.close(s)
 	}
 	for _, b := range s.openSummaries() {

@@ -47,7 +47,7 @@ var settingKeys = func() map[string]settingKey {
 	add("run.accumulation", asIs, "", "grad_accum", "accum")
 	add("run.seq_len", asIs, "atom", "max_seq_length", "cutoff_len", "sequence_len", "model_max_length", "seq_length", "block_size", "max_sequence_length", "sequence_length", "context_length", "max_seq_len")
 	add("run.vocab", asIs, "atom", "vocab_size", "padded_vocab_size")
-	add("run.seq_len", asIs, "weak", "max_length", "max_len", "seq_len", "imgsz", "resolution", "image_size", "img_size")
+	add("run.seq_len", asIs, "weak", "cutoff", "max_seq", "context_len", "ctx_len", "max_length", "max_len", "seq_len", "imgsz", "resolution", "image_size", "img_size")
 	add("run.world", asIs, "atom", "world_size", "num_processes")
 	add("run.world", asIs, "atom", "slurm_ntasks")
 	add("run.precision", precision, "atom", "mixed_precision")

@@ -31,6 +31,7 @@ type settings struct {
 	values                      map[string][]string
 	perGPU, accumulation, total int64 // of the banner, to infer the world size
 	nproc, nnodes               int64 // of the command
+	images, gpus, machines      int64 // of detectron2: one batch of all devices, devices of a host, hosts
 }
 
 // open reports whether more settings are wanted.
@@ -186,6 +187,9 @@ func (c *settings) command(s *session, line string, m *message) {
 			c.set(s, m, name, value, true)
 		case assigned && keyName.MatchString(name): // hydra: train.batch_size=4
 			c.set(s, m, strings.TrimLeft(name, "+~"), value, true)
+		case dottedName.MatchString(w) && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"): // yacs: SOLVER.BASE_LR 0.01
+			c.set(s, m, w, words[i+1], true)
+			i++
 		default:
 			if w != "env" && w != "export" {
 				env = false
@@ -196,7 +200,16 @@ func (c *settings) command(s *session, line string, m *message) {
 		s.fact("run.world", evidence.IntOf(c.nproc*max(1, c.nnodes)), m)
 		c.nproc, c.nnodes = 0, 0
 	}
+	// detectron2 states the batch of all devices and starts one process for each; it
+	// has one device and one host where nothing else is said (engine/defaults.py).
+	if n := max(1, c.gpus) * max(1, c.machines); c.images > 0 && c.images%n == 0 {
+		s.fact("run.batch", evidence.IntOf(c.images/n), m)
+	}
+	c.images, c.gpus, c.machines = 0, 0, 0
 }
+
+// dottedName is a key of yacs, which is written before its value as a word of its own.
+var dottedName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)+$`)
 
 var keyName = regexp.MustCompile(`^[+~]{0,2}[A-Za-z_][\w./\-]*$`)
 
@@ -265,6 +278,12 @@ func (c *settings) set(s *session, m *message, name, value string, all bool) {
 		c.nproc, _ = strconv.ParseInt(value, 10, 64)
 	case "nnodes":
 		c.nnodes, _ = strconv.ParseInt(value, 10, 64)
+	case "ims_per_batch":
+		c.images, _ = strconv.ParseInt(value, 10, 64)
+	case "num_gpus":
+		c.gpus, _ = strconv.ParseInt(value, 10, 64)
+	case "num_machines":
+		c.machines, _ = strconv.ParseInt(value, 10, 64)
 	}
 	if !ok {
 		return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/scan"
 )
 
 // Bounds of one traceback.
@@ -627,6 +628,19 @@ func (t *trace) exception(s *session) *evidence.Event {
 	e.Attrs = attrs
 	e.Quoted = s.inQuote(t.head)
 	return e
+}
+
+// cutOff emits what a traceback says that the end of the text cut off before its
+// exception: that something failed there, and not what. A last line with an end
+// counts only if it is the traceback's own, which was then cut between two lines.
+func (t *trace) cutOff(s *session, stats scan.Stats) {
+	if t.head != nil || t.claimed || len(t.frames) == 0 || t.style == styleFatal || t.at < stats.Lines-1 || s.inQuote(t.start) {
+		return
+	}
+	e := s.event(evidence.WrapperError, t.start)
+	e.Attrs = evidence.Attrs{"what": evidence.TextOf("traceback-cut")}
+	t.events = append(t.events, e)
+	t.claimed = true
 }
 
 // whole tries the wordings of exceptions on the message put together again: its
