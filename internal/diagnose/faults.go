@@ -217,7 +217,7 @@ func (c *Case) members() {
 }
 
 // finish notes where the run says that it is complete: by words, by a step
-// counter that reaches its total, or by the validation of the last epoch. Words after which training goes on in the same
+// counter that reaches its total without a traceback behind it, or by the validation of the last epoch. Words after which training goes on in the same
 // file ended a stage, not the run. A mere closing word ("done") after the last
 // training line counts only while nothing failed: it may have closed anything. So
 // do the results of an evaluation and the footer of a tracker, which ends a
@@ -260,13 +260,21 @@ func (c *Case) finish() {
 			continue
 		}
 		for _, p := range c.Attempt.Parts {
-			if c.Timeline.Sources[p.Source].Artifact.Path == s.Key.Artifact {
+			if c.Timeline.Sources[p.Source].Artifact.Path == s.Key.Artifact && !c.raisedBehind(p.Source, s.Last.Offset) {
 				if at, ok := c.finishedAt[p.Source]; !ok || s.Last.Offset < at {
 					c.finishedAt[p.Source] = s.Last.Offset
 				}
 			}
 		}
 	}
+}
+
+// raisedBehind reports whether a source shows a traceback of the run's own behind offset:
+// its last step, evaluation or save failed, whatever the counter says.
+func (c *Case) raisedBehind(source int, offset int64) bool {
+	return slices.ContainsFunc(c.Attempt.Items, func(it *timeline.Item) bool {
+		return it.Source == source && it.Span.Offset > offset && it.Attempt >= 0 && role(it) == evidence.RoleFault && len(it.Stack) > 0 && !it.Quoted
+	})
 }
 
 func (c *Case) afterFinish(it *timeline.Item) bool {

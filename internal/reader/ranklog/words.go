@@ -1,6 +1,7 @@
 package ranklog
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -189,6 +190,7 @@ type join struct {
 	oom   *oomText
 	tb    *trace
 	left  int
+	blank bool // the line before ends with a blank at the terminal's edge
 	cands []string
 }
 
@@ -196,9 +198,9 @@ type join struct {
 const maxCands = 8
 
 // extend adds a line to every candidate, both ways. A line as wide as a
-// terminal was more likely cut inside a word.
+// terminal was more likely cut inside a word, unless a blank is its last column.
 func (j *join) extend(text string) {
-	cut := len(j.m.raw) >= terminalWidth && !strings.Contains(j.m.text, asyncLead)
+	cut := len(j.m.raw) >= terminalWidth && !j.blank && !strings.Contains(j.m.text, asyncLead)
 	var next []string
 	for _, c := range j.cands {
 		if len(c)+len(text) > 16<<10 {
@@ -236,7 +238,11 @@ func (s *session) feedJoins(m *message) (figures bool) {
 			continue
 		}
 		had := j.known()
+		if m.span.Line == j.m.span.Line+1 {
+			j.blank = endsBlank(j.m)
+		}
 		complete := j.step(s, m.text)
+		j.blank = endsBlank(m)
 		figures = figures || j.known() > had
 		if complete {
 			done = append(done, j)
@@ -249,6 +255,13 @@ func (s *session) feedJoins(m *message) (figures bool) {
 		j.end(s)
 	}
 	return figures
+}
+
+// endsBlank reports whether a line of a terminal's width has a blank as its last column,
+// which its text has no more.
+func endsBlank(m *message) bool {
+	raw := bytes.TrimRight(m.raw, "\r\n")
+	return len(raw) >= terminalWidth && raw[len(raw)-1] == ' '
 }
 
 // known is how many figures of an allocator's message were understood.
