@@ -151,12 +151,16 @@ func batch(in Input, f evidence.Known) {
 	}
 	var lengths []float64
 	var last *evidence.Event
+	others := map[int]int64{} // rank -> length of its last batch so far
 	in.each(evidence.BatchShape, func(x *evidence.Event) {
 		if x.Span.Artifact != e.Span.Artifact || x.Span.Offset > e.Span.Offset || x.Attrs["length"].I == 0 {
 			return
 		}
 		if x.Who.Rank != e.Who.Rank && x.Who.Rank != evidence.None && e.Who.Rank != evidence.None {
-			lengths = append(lengths, float64(x.Attrs["length"].I)) // another rank's, which it did not fail on
+			if n, ok := others[x.Who.Rank]; ok { // its last one may be of the failing step
+				lengths = append(lengths, float64(n))
+			}
+			others[x.Who.Rank] = x.Attrs["length"].I
 			return
 		}
 		if last != nil {

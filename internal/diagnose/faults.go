@@ -217,7 +217,7 @@ func (c *Case) members() {
 }
 
 // finish notes where the run says that it is complete: by words, by a step
-// counter that reaches its total without a traceback behind it, or by the validation of the last epoch. Words after which training goes on in the same
+// counter that reaches its total without memory or space running out behind it, or by the validation of the last epoch. Words after which training goes on in the same
 // file ended a stage, not the run. A mere closing word ("done") after the last
 // training line counts only while nothing failed: it may have closed anything. So
 // do the results of an evaluation and the footer of a tracker, which ends a
@@ -269,11 +269,19 @@ func (c *Case) finish() {
 	}
 }
 
-// raisedBehind reports whether a source shows a traceback of the run's own behind offset:
-// its last step, evaluation or save failed, whatever the counter says.
+// raisedBehind reports whether a source shows behind offset a traceback that no teardown
+// leaves: memory or space ran out, so its last step, evaluation or save failed, whatever
+// the counter says.
 func (c *Case) raisedBehind(source int, offset int64) bool {
 	return slices.ContainsFunc(c.Attempt.Items, func(it *timeline.Item) bool {
-		return it.Source == source && it.Span.Offset > offset && it.Attempt >= 0 && role(it) == evidence.RoleFault && len(it.Stack) > 0 && !it.Quoted
+		switch it.Kind {
+		case evidence.HostAllocFailed, evidence.DiskFull, evidence.DiskQuota, evidence.WriteFailed:
+		default:
+			if !it.Kind.DeviceMemory() {
+				return false
+			}
+		}
+		return it.Source == source && it.Span.Offset > offset && it.Attempt >= 0 && len(it.Stack) > 0 && !it.Quoted
 	})
 }
 

@@ -196,16 +196,15 @@ func (c *settings) command(s *session, line string, m *message) {
 			}
 		}
 	}
+	// detectron2 and its relatives state the batch of all devices; one process works on each.
+	if n := max(c.gpus, c.nproc) * max(1, c.machines, c.nnodes); n > 0 && c.images > 0 && c.images%n == 0 {
+		s.fact("run.batch", evidence.IntOf(c.images/n), m)
+	}
+	c.images, c.gpus, c.machines = 0, 0, 0
 	if c.nproc > 0 {
 		s.fact("run.world", evidence.IntOf(c.nproc*max(1, c.nnodes)), m)
 		c.nproc, c.nnodes = 0, 0
 	}
-	// detectron2 states the batch of all devices and starts one process for each; it
-	// has one device and one host where nothing else is said (engine/defaults.py).
-	if n := max(1, c.gpus) * max(1, c.machines); c.images > 0 && c.images%n == 0 {
-		s.fact("run.batch", evidence.IntOf(c.images/n), m)
-	}
-	c.images, c.gpus, c.machines = 0, 0, 0
 }
 
 // dottedName is a key of yacs, which is written before its value as a word of its own.
