@@ -163,7 +163,7 @@ func Walk(ctx context.Context, paths []string, o Options) (*Result, error) {
 // order what it saw. Between the two, what was seen elsewhere can be joined.
 func Look(ctx context.Context, paths []string, o Options) (*Seen, error) {
 	if len(paths) == 0 {
-		return nil, errors.New("walk: no path named")
+		return nil, errors.New("no path named")
 	}
 	if o.MaxArchiveBytes <= 0 {
 		o.MaxArchiveBytes = 64 << 30

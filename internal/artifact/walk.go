@@ -164,7 +164,7 @@ func (w *walker) roots(paths []string, f *found) ([]root, error) {
 		for i, m := range missing {
 			errs[i] = fmt.Errorf("%s: %w", m.Path, m.Err)
 		}
-		return nil, fmt.Errorf("walk: %w", errors.Join(errs...))
+		return nil, errors.Join(errs...)
 	}
 	f.problems, f.missing = append(f.problems, missing...), missing
 	return roots, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -289,11 +290,16 @@ func (a *app) write(out output, fn func(io.Writer, report.Options) error) error 
 	if err != nil {
 		return fmt.Errorf("%w: %w", errWrite, err)
 	}
-	err = fn(f, out.options(f))
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if err = fn(f, out.options(f)); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		// What was to be written may be what failed: an input that is not there.
+		if at := (*fs.PathError)(nil); !errors.As(err, &at) || at.Path != f.Name() {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errWrite, err)
 	}
-	if err == nil {
+	if err = f.Close(); err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {

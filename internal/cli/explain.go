@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/explain"
 	"github.com/inquest-dev/inquest/internal/report"
 )
@@ -52,39 +55,7 @@ library, sticky, asynchronous, who acts.`,
 					return explain.List(w, c)
 				}
 				query := strings.Join(args, " ")
-				if table, rest, ok := explain.Topic(c, query); ok {
-					if found, err := explain.Table(w, c, table, rest, out.format, ro.Width); found || err != nil {
-						return err
-					}
-				}
-				if e, err := c.Entry(query); err == nil {
-					if out.format == "json" {
-						return explain.JSON(w, e)
-					}
-					_, err := io.WriteString(w, explain.Render(e, out.format, ro.Width))
-					return err
-				}
-				found := explain.Find(c, query)
-				rows := explain.Rows(c, query)
-				if out.format == "json" && len(found) > 0 {
-					return explain.JSON(w, found)
-				}
-				if id := explain.Meant(c, strings.ToLower(query)); id != "" {
-					if _, err := fmt.Fprintf(w, "no entry %s; did you mean %s?\n\n", printable(query), id); err != nil {
-						return err
-					}
-				} else if len(found) == 0 && len(rows) == 0 {
-					return fmt.Errorf("no entry fits %q; inquest explain lists all", query)
-				}
-				if err := explain.Results(w, query, found); err != nil {
-					return err
-				}
-				for _, r := range rows {
-					if _, err := fmt.Fprintf(w, "%s prints what it stands for\n", r); err != nil {
-						return err
-					}
-				}
-				return nil
+				return a.explain(w, c, query, out.format, ro.Width)
 			})
 		},
 	}
@@ -95,6 +66,83 @@ library, sticky, asynchronous, who acts.`,
 	f.BoolVar(&list, "list", false, "list all entries")
 	out.color = "auto"
 	return cmd
+}
+
+// explain answers query: rows of a table, an entry, or what a search finds.
+func (a *app) explain(w io.Writer, c *catalog.Catalog, query, format string, width int) error {
+	if table, rest, ok := explain.Topic(c, query); ok {
+		if done, err := a.table(w, c, table, rest, format, width); done || err != nil {
+			return err
+		}
+	}
+	if e, err := c.Entry(query); err == nil {
+		if format == "json" {
+			return explain.JSON(w, e)
+		}
+		_, err := io.WriteString(w, explain.Render(e, format, width))
+		return err
+	}
+	found, rows := explain.Find(c, query), explain.Rows(c, query)
+	if format == "json" && len(found) > 0 {
+		return explain.JSON(w, found)
+	}
+	if format == "json" && len(rows) > 0 {
+		_, err := explain.Table(w, c, rows[0].Table, rows[0].Key, format, width)
+		return err
+	}
+	if id := explain.Meant(c, strings.ToLower(query)); id != "" {
+		if _, err := fmt.Fprintf(w, "no entry %s; did you mean %s?\n\n", printable(query), id); err != nil {
+			return err
+		}
+	} else if len(found) == 0 && len(rows) == 0 {
+		return fmt.Errorf("no entry fits %q; inquest explain lists all", query)
+	}
+	var near []explain.Row
+	rows = slices.DeleteFunc(rows, func(r explain.Row) bool {
+		if r.Near {
+			near = append(near, r)
+		}
+		return r.Near
+	})
+	if err := explain.WriteRows(w, rows, width); err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		if err := explain.Results(w, query, found); err != nil {
+			return err
+		}
+	}
+	for _, r := range near {
+		if _, err := fmt.Fprintf(w, "See also: %s (%s)\n", r.Command(), r.Title); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table prints the rows of table that rest selects. Where none is meant by it, the
+// answer is an error, or, where rest is a text of several words, left to the search.
+func (a *app) table(w io.Writer, c *catalog.Catalog, table, rest, format string, width int) (done bool, err error) {
+	found, err := explain.Table(w, c, table, rest, format, width)
+	if err != nil {
+		return found, err
+	}
+	absent, words := explain.Missing(c, table, rest)
+	switch {
+	case found:
+		if len(absent) > 0 {
+			fmt.Fprintf(a.err, "inquest: %s\n", explain.Absent(c, table, absent))
+		}
+		return true, nil
+	case len(words) == 0 && len(absent) > 0:
+		return true, errors.New(explain.Absent(c, table, absent))
+	case len(words) == 1 && len(absent) == 0 || strings.Contains(table, "-"):
+		return true, fmt.Errorf("no row of the table %s holds %q; inquest explain %s lists all", table, rest, table)
+	}
+	if format == "text" {
+		fmt.Fprintf(a.err, "inquest: no row of the table %s holds all of %q; searching the entries\n", table, printable(rest))
+	}
+	return false, nil
 }
 
 func newCommand(a *app) *cobra.Command {

@@ -1121,8 +1121,11 @@ func before(tl *timeline.Timeline, a, b *timeline.Item) bool {
 func (c *Case) outcome() {
 	progress := false
 	for _, s := range c.Attempt.Series {
-		if s.Key.Name == "loss" || s.Key.Name == "lr" || s.Key.Name == "grad_norm" {
+		switch s.Key.Name {
+		case "loss", "lr", "grad_norm":
 			progress = true
+		case "eval_loss", "reward": // of a loop that prints no other: at a step, or it may be a mere evaluation
+			progress = progress || s.Last.Step > 0
 		}
 	}
 	switch {

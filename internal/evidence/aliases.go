@@ -1,5 +1,7 @@
 package evidence
 
+import "strings"
+
 // An Alias says what a source's own key means: the canonical series, the phase
 // that the key implies, and, for sizes and times printed without a unit, what
 // one unit of the number stands for.
@@ -19,7 +21,7 @@ const (
 // series. Keys are lower case; the words of a key that is printed with spaces
 // are joined by one space. Decimal unit names mean binary units in all of these
 // sources except Composer, which divides by 1e9.
-var SeriesAliases = map[string]Alias{
+var SeriesAliases = withHostNames(map[string]Alias{
 	"loss": {Name: "loss"}, "train_loss": {Name: "loss"}, "train loss": {Name: "loss"}, "training loss": {Name: "loss"},
 	"training_loss": {Name: "loss"}, "lm loss": {Name: "loss"}, "lm_loss": {Name: "loss"}, "total_loss": {Name: "loss"},
 	"total loss": {Name: "loss"}, "reduced_train_loss": {Name: "loss"}, "train/loss": {Name: "loss"}, "train/total_loss": {Name: "loss"},
@@ -84,6 +86,39 @@ var SeriesAliases = map[string]Alias{
 
 	"host_memory": {Name: "host_memory"}, "node anon": {Name: "host_memory"}, "host anon": {Name: "host_memory"}, "anon": {Name: "host_memory"}, "virtual memory used": {Name: "host_memory"},
 	"host mem": {Name: "host_memory"}, "host memory": {Name: "host_memory"}, "cpu mem": {Name: "host_memory"}, "cpu_mem": {Name: "host_memory"}, "rss": {Name: "host_memory"}, "ram used": {Name: "host_memory"},
+	"proc.memory.rssmb": {Name: "host_memory", Scale: mib}, "system.proc.memory.rssmb": {Name: "host_memory", Scale: mib},
+	"system/proc.memory.rssmb": {Name: "host_memory", Scale: mib}, "system/proc/memory/rssmb": {Name: "host_memory", Scale: mib},
+})
+
+// hostNames are what loops call the host memory in use. A bare "ram" or "mem" is
+// not among them: it may be the machine's total, or the device's.
+var hostNames = []string{
+	"rss", "rss_mem", "mem_rss", "rss_memory", "memory_rss", "host_rss", "host/rss", "cpu_rss", "process_rss", "proc_rss", "total_rss", "rss_total",
+	"ram_used", "used_ram", "ram_usage", "cpu_ram_used", "host_ram_used", "host_mem", "host_mem_used", "host_memory", "host_memory_used",
+	"cpu_mem", "cpu_mem_used", "cpu_mem_usage", "cpu_memory", "cpu_memory_used", "cpu_memory_usage",
+}
+
+// hostUnits are the units that a key of host memory ends with.
+var hostUnits = []struct {
+	name  string
+	scale float64
+}{{"bytes", 1}, {"kb", 1 << 10}, {"mb", mib}, {"mib", mib}, {"gb", gib}, {"gib", gib}}
+
+// withHostNames adds hostNames to aliases: with a unit in the key, however it is
+// joined ("host_rss_gb", "RSS (GB)"), and without, where the value has to state
+// one.
+func withHostNames(aliases map[string]Alias) map[string]Alias {
+	for _, name := range hostNames {
+		spaced := strings.ReplaceAll(name, "_", " ")
+		for _, n := range []string{name, spaced} {
+			aliases[n] = Alias{Name: "host_memory"}
+			for _, u := range hostUnits {
+				a := Alias{Name: "host_memory", Scale: u.scale}
+				aliases[n+"_"+u.name], aliases[n+" "+u.name], aliases[n+" ("+u.name+")"] = a, a, a
+			}
+		}
+	}
+	return aliases
 }
 
 // SeriesBenign lists words of metric names that are not training health: the

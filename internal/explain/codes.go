@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,16 +18,63 @@ import (
 const fullRows = 12
 
 // Topic splits a query that begins with the name of a table of codes or errors off
-// the words that select its rows.
+// the words that select its rows. Codes may stand at the name as people write them:
+// xid79, Xid: 79, 94, SXID #20034, CUDA error 700.
 func Topic(c *catalog.Catalog, query string) (table, rest string, ok bool) {
-	table, rest, _ = strings.Cut(strings.TrimSpace(query), " ")
-	table = strings.ToLower(table)
+	query = strings.ToLower(strings.TrimSpace(query))
+	if m := namedCodes.FindStringSubmatch(query); m != nil {
+		table, rest = m[1], m[2]
+		if strings.HasPrefix(table, "cuda") {
+			table = "cuda-errors"
+		}
+		if slices.Contains(c.Tables(), table) {
+			return table, rest, true
+		}
+	}
+	table, rest, _ = strings.Cut(query, " ")
 	return table, strings.TrimSpace(rest), slices.Contains(c.Tables(), table)
 }
 
+var namedCodes = regexp.MustCompile(`^(s?xid|cuda[ -]?errors?)[\s:#=-]*(?:(?:codes?|errors?|numbers?|no\.?)[\s:#=-]*)?(\d{1,9}(?:[\s,;/&+]+(?:(?:and|or)\s+)?\d{1,9})*)$`)
+
+// Missing lists the numbers of query that stand in no row of table. words holds the
+// query's other words.
+func Missing(c *catalog.Catalog, table, query string) (numbers, words []string) {
+	for _, w := range wordsOf(query) {
+		if !number(w) {
+			words = append(words, w)
+			continue
+		}
+		found := false
+		if t := c.Codes(table); t != nil {
+			n, err := strconv.ParseInt(w, 10, 64)
+			_, has := t.Find(n)
+			found = err == nil && has
+		} else if t := c.Errors(); t != nil && t.Table == table {
+			found = slices.ContainsFunc(t.Errors, func(e catalog.CallError) bool { return slices.Contains(numbersOf(&e), w) })
+		}
+		if !found {
+			numbers = append(numbers, w)
+		}
+	}
+	return numbers, words
+}
+
+// Absent says that table has no row for numbers.
+func Absent(c *catalog.Catalog, table string, numbers []string) string {
+	what := "error"
+	if t := c.Codes(table); t != nil {
+		what = label(t)
+	}
+	return fmt.Sprintf("no %s %s in the table; inquest explain %s lists all", what, strings.Join(numbers, ", "), table)
+}
+
+// label is what the codes of a table are called.
+func label(t *catalog.CodeTable) string { return plain(strings.SplitN(t.Title, ",", 2)[0]) }
+
 // Table writes the rows of a table that hold every word of query, in format text,
-// markdown or json: a few in full, many as a list. A number selects by code. found
-// is false, and nothing is written, if no row does.
+// markdown or json: a few in full, many as a list. A number selects by code, several
+// numbers the row of each. found is false, and nothing is written, if no row does.
 func Table(w io.Writer, c *catalog.Catalog, table, query, format string, width int) (found bool, err error) {
 	words := wordsOf(query)
 	if t := c.Codes(table); t != nil {
@@ -101,13 +149,17 @@ func codeRows(t *catalog.CodeTable, words []string) []catalog.Code {
 			rows = append(rows, t.Codes[i])
 		}
 	}
-	if len(rows) == 0 && len(words) == 1 {
-		if n, err := strconv.ParseInt(words[0], 10, 64); err == nil {
-			if row, ok := t.Find(n); ok {
-				rows = append(rows, row)
-			}
+	for _, w := range words {
+		n, err := strconv.ParseInt(w, 10, 64)
+		if err != nil {
+			return rows // other words: what a range says of all its codes is too little to select by
+		}
+		row, ok := t.Find(n)
+		if ok && !slices.ContainsFunc(rows, func(c catalog.Code) bool { return c.Code == row.Code }) {
+			rows = append(rows, row)
 		}
 	}
+	slices.SortFunc(rows, func(a, b catalog.Code) int { return cmp.Compare(a.Code, b.Code) })
 	return rows
 }
 
@@ -130,19 +182,18 @@ func number(s string) bool {
 	return s != "" && strings.TrimLeft(s, "0123456789") == ""
 }
 
-// holds reports whether every word stands in text, or, if it is a number, is one of
-// numbers.
+// holds reports whether every word stands in text, and one of the numbers among
+// the words, if there are any, is one of numbers.
 func holds(text string, numbers, words []string) bool {
+	asked, met := false, false
 	for _, w := range words {
 		if number(w) {
-			if !slices.Contains(numbers, w) {
-				return false
-			}
+			asked, met = true, met || slices.Contains(numbers, w)
 		} else if !strings.Contains(text, w) {
 			return false
 		}
 	}
-	return true
+	return met || !asked
 }
 
 func codeText(c *catalog.Code) string {
@@ -186,15 +237,23 @@ var severityWords = map[string]string{
 	"notice":      "no failure by itself",
 	"driver":      "the driver's or its firmware's",
 	"link":        "a link's fault",
-	"fatal":       "fatal for the jobs whose traffic it carries",
-	"nonfatal":    "not fatal by itself",
+}
+
+// severityText is a severity with what it means, said once.
+func severityText(severity string) string {
+	switch severity {
+	case "fatal":
+		return "fatal for the jobs whose traffic it carries"
+	case "nonfatal":
+		return "not fatal by itself"
+	}
+	return severity + ", " + severityWords[severity]
 }
 
 func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
-	label := strings.SplitN(t.Title, ",", 2)[0]
 	if len(rows) == 1 {
 		c := &rows[0]
-		p := page{id: t.Table, title: strings.TrimSpace(fmt.Sprintf("%s %d %s", label, c.Code, plain(c.Name))), about: plain(t.Title)}
+		p := page{id: t.Table, title: strings.TrimSpace(fmt.Sprintf("%s %d %s", label(t), c.Code, plain(c.Name))), about: plain(t.Title)}
 		p.add("What it means", paragraphs(c.Meaning+"\n\n"+c.Note)...)
 		var facts []item
 		fact := func(name, text string) {
@@ -203,13 +262,13 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 			}
 		}
 		if c.Severity != "" {
-			fact("What it is", c.Severity+", "+severityWords[c.Severity])
+			fact("What it is", severityText(c.Severity))
 		}
 		if c.Certain {
 			fact("What it proves", "that hardware failed; no program and no driver can cause it")
 		}
 		if c.Nonfatal != "" {
-			fact("Where the line says Nonfatal", c.Nonfatal+", "+severityWords[c.Nonfatal])
+			fact("Where the line says Nonfatal", severityText(c.Nonfatal))
 		}
 		fact("What to do", catalog.Actions[c.Action])
 		fact("Who acts", c.Who)
@@ -222,11 +281,17 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 		return p
 	}
 	p := page{id: t.Table, title: plain(t.Title), about: count(len(rows), "code")}
-	p.add("How to read it", paragraphs(t.Doc)...)
+	about := paragraphs(t.Doc)
+	if len(rows) > fullRows {
+		p.add("How to read it", about...)
+	}
 	p.add("Codes", list(bullets, rows, func(c catalog.Code) item {
 		return item{text: strings.TrimSpace(fmt.Sprintf("%d %s", c.Code, plain(c.Name))) + ": " + plain(c.Meaning),
 			more: []string{fmt.Sprintf("%s; %s; %s", c.Severity, catalog.Actions[c.Action], c.Who)}}
 	}))
+	if len(rows) <= fullRows {
+		p.add("How to read it", about...)
+	}
 	p.add("Sources", texts(t.Sources))
 	return p
 }
@@ -308,46 +373,3 @@ func errorBlocks(e *catalog.CallError) []block {
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// Rows names the rows of tables that a pasted text is about, as commands that print
-// them: the code of an Xid or SXid line, an error whose text or name stands in it.
-func Rows(c *catalog.Catalog, query string) []string {
-	var out []string
-	add := func(row string) {
-		if row = "inquest explain " + row; !slices.Contains(out, row) && len(out) < shownRows {
-			out = append(out, row)
-		}
-	}
-	if len(query) > maxQuery {
-		query = query[:maxQuery]
-	}
-	for _, m := range codeLine.FindAllStringSubmatch(query, shownRows) {
-		table := strings.ToLower(m[1])
-		n, err := strconv.ParseInt(m[2], 10, 64)
-		if t := c.Codes(table); err == nil && t != nil {
-			if _, ok := t.Find(n); ok {
-				add(fmt.Sprintf("%s %d", table, n))
-			}
-		}
-	}
-	t := c.Errors()
-	if t == nil {
-		return out
-	}
-	low := strings.ToLower(query)
-	for i := range t.Errors {
-		e := &t.Errors[i]
-		named := strings.Contains(low, strings.ToLower(e.Name)) || e.Driver != "" && strings.Contains(low, strings.ToLower(e.Driver))
-		if named || slices.ContainsFunc(e.Texts, func(s string) bool { return len(s) >= leastText && strings.Contains(low, strings.ToLower(s)) }) {
-			add(t.Table + " " + strings.Join(strings.Fields(e.Name), " "))
-		}
-	}
-	return out
-}
-
-const (
-	shownRows = 3
-	leastText = 17 // bytes of a printed text that is told from other words
-)
-
-var codeLine = regexp.MustCompile(`\b(S?Xid)\b(?: \([^)]{0,64}\))?:? ?0*(\d{1,5})\b`)

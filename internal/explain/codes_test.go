@@ -30,9 +30,12 @@ func TestTable(t *testing.T) {
 		{"xid", "149", []string{"Where the line says Nonfatal: notice"}, nil},
 		{"xid", "", []string{"- 1 ROBUST", "- 176: "}, nil},
 		{"xid", "consequence", []string{"- 43 ", "- 45 ", "- 137 "}, []string{"- 79 "}},
+		{"xid", "79 94", []string{"2 codes", "- 79 ROBUST", "- 94 "}, []string{"- 95 "}},
+		{"xid", "79 9999", []string{"Xid 79 ROBUST"}, nil},
 		{"xid", "NVLink qqqq", nil, nil},
 		{"xid", "9999", nil, nil},
 		{"sxid", "20034", []string{"SXid 20034 DLPL_LTSSM_FAULT_UP", "fatal"}, nil},
+		{"sxid", "10001", []string{"What it is: not fatal by itself"}, []string{"nonfatal, not"}},
 		{"sxid", "12049", []string{"SXid 12049 NPORT_EGRESS", "the line says whether it is fatal"}, []string{"What it is"}},
 		{"cuda-errors", "700", []string{"cudaErrorIllegalAddress", "Does not prove", "illegal-access", "compute-sanitizer", "Sticky: every later CUDA call"}, []string{"cudaErrorAssert"}},
 		{"cuda-errors", "sticky", []string{"cuda 700 cudaErrorIllegalAddress", "nccl 6 ncclRemoteError"}, []string{"CUBLAS_STATUS_INVALID_VALUE"}},
@@ -105,11 +108,22 @@ func TestRows(t *testing.T) {
 		"CUDA error: misaligned address":                           "inquest explain cuda-errors cudaErrorMisalignedAddress",
 		"CUDA error: an illegal memory access was encountered":     "inquest explain cuda-errors cudaErrorIllegalAddress",
 		"CUBLAS_STATUS_EXECUTION_FAILED when calling cublasGemmEx": "inquest explain cuda-errors CUBLAS_STATUS_EXECUTION_FAILED",
-		"Xid 99999":           "",
-		"my loss is nan":      "",
-		"an invalid argument": "",
+		"what does xid 79 mean?":                                   "inquest explain xid 79",
+		"GPU fell off the bus":                                     "inquest explain xid 79",
+		"double bit ecc error on gpu 3":                            "inquest explain xid 48",
+		"CUDA out of memory. Tried to allocate":                    "inquest explain cuda-errors cudaErrorMemoryAllocation",
+		"79":                                                       "inquest explain xid 79",
+		"99999":                                                    "",
+		"out of memory":                                            "",
+		"Xid 99999":                                                "",
+		"my loss is nan":                                           "",
+		"an invalid argument":                                      "",
 	} {
-		if got := strings.Join(Rows(c, query), ", "); got != want {
+		var commands []string
+		for _, r := range Rows(c, query) {
+			commands = append(commands, r.Command())
+		}
+		if got := strings.Join(commands, ", "); got != want {
 			t.Errorf("%q: %q, want %q", query, got, want)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 const (
 	maxQuery = 64 << 10 // bytes of a query that are looked at
 	maxTerms = 300      // distinct terms of a query that are looked up
+	// wholeKey is what a search key adds that is the whole query.
+	wholeKey = 6
 	// maxRepeats is how often a word counts in one part of an entry: an entry is
 	// about what its title and search keys say, not about what its text repeats.
 	maxRepeats = 3
@@ -116,10 +118,12 @@ func NewIndex(c *catalog.Catalog) (*Index, error) {
 //
 // The score is BM25 over the weighted fields (Robertson and Zaragoza, 2009; k1
 // 1.2, b 0.5), times the share of the query, by the weight of its words, that
-// the entry holds; an entry with one of the words keeps a third. Added are: for a search key whose terms all stand in the query,
-// its length; for a wording that takes the text and whose kind the entry is
-// about, 6 and a third of the entry's prior; for the very id, or one mistyped,
-// enough to be first. Entries below a fifth of the best score are left out.
+// the entry holds; an entry with one of the words keeps a third. Added are: for a
+// search key whose terms all stand in the query, its length, and wholeKey where it
+// is all that the encyclopedia knows of the query; for a wording that takes the
+// text and whose kind the entry is about, 6 and a third of the entry's prior; for
+// the very id, or one mistyped, enough to be first. Entries below a fifth of the
+// best score are left out.
 func (x *Index) Find(query string) []Match {
 	if len(query) > maxQuery {
 		query = query[:maxQuery]
@@ -163,7 +167,7 @@ func (x *Index) Find(query string) []Match {
 func (x *Index) score(d *doc, query string, meant string, order []string, asked map[string]string, recognised map[string]string) Match {
 	const k1, b = 1.2, 0.5
 	m := Match{ID: d.entry.ID, Title: d.entry.Title}
-	var found []string
+	var found, faint []string
 	shownAs := map[string]bool{}
 	all, held := 0.0, 0.0
 	for _, t := range order {
@@ -181,7 +185,12 @@ func (x *Index) score(d *doc, query string, meant string, order []string, asked 
 		m.Score += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*d.length/x.meanLength))
 		if w := asked[t]; !shownAs[w] {
 			shownAs[w] = true
-			found = append(found, w+" ("+strings.Join(d.in[t], ", ")+")")
+			part := w + " (" + strings.Join(d.in[t], ", ") + ")"
+			if number(w) && !d.about(t) || !d.speaks(t) {
+				faint = append(faint, part)
+			} else {
+				found = append(found, part)
+			}
 		}
 	}
 	if all > 0 {
@@ -195,6 +204,9 @@ func (x *Index) score(d *doc, query string, meant string, order []string, asked 
 		}
 	}
 	m.Score += min(float64(best), 5)
+	if best > 0 && best == known(x.df, order) {
+		m.Score += wholeKey
+	}
 	for _, kind := range d.entry.About {
 		if w, ok := recognised[kind]; ok {
 			m.Score += 6 + float64(d.entry.Prior)/3
@@ -210,12 +222,39 @@ func (x *Index) score(d *doc, query string, meant string, order []string, asked 
 		m.Score += 500
 		why = append(why, "nearly its id")
 	}
+	if len(found) == 0 && len(why) == 0 {
+		found = faint
+	}
+	if len(why) > 0 {
+		found = nil // the words of a whole line match by chance
+	}
 	const shown = 6
 	if len(found) > shown {
 		found = append(found[:shown], "…")
 	}
 	m.Why = strings.Join(append(why, found...), "; ")
 	return m
+}
+
+// known counts the terms of a query that some entry holds.
+func known(df map[string]int, order []string) int {
+	n := 0
+	for _, t := range order {
+		if df[t] > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// about reports whether t stands where the entry says what it is about.
+func (d *doc) about(t string) bool {
+	return slices.Contains(d.in[t], "title") || slices.Contains(d.in[t], "search keys")
+}
+
+// speaks reports whether t stands where more than the long explanation is.
+func (d *doc) speaks(t string) bool {
+	return slices.ContainsFunc(d.in[t], func(f string) bool { return f != "mechanism" })
 }
 
 // Find indexes c and searches it once; keep an Index to search again.

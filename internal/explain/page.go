@@ -106,7 +106,7 @@ func layout(e *catalog.Entry) page {
 	for _, r := range []struct{ who, text string }{
 		{"For executives", e.Readings.Executive}, {"For engineers", e.Readings.Engineer}, {"For the person on call", e.Readings.OnCall},
 	} {
-		add(r.who, paragraphs(r.text)...)
+		add(r.who, paragraphs(catalog.ExpandSentences(r.text, nil))...) // what only a run can fill in is left out
 	}
 	add("Related entries", texts(e.Related))
 	add("Sources", texts(e.Sources))

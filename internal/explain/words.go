@@ -14,8 +14,8 @@ var canon = func() map[string]string {
 	m := map[string]string{}
 	for term, words := range map[string][]string{
 		"oom":        {"ooms", "oomed", "out of memory", "outofmemory", "outofmemoryerror", "ran out of memory", "run out of memory", "memory exhausted", "resource exhausted", "resourceexhaustederror", "resource_exhausted"},
-		"nan":        {"nans", "not a number", "non finite", "nonfinite", "non finite loss", "inf", "infs", "infinite", "infinity", "diverge", "diverged", "diverges", "diverging", "divergence", "blew up", "blow up"},
-		"gpu":        {"gpus", "cuda", "device", "devices", "vram", "card", "cards", "accelerator", "accelerators"},
+		"nan":        {"nans", "not a number", "non finite", "nonfinite", "non finite loss", "inf", "infs", "infinite", "infinity", "diverge", "diverged", "diverges", "diverging", "divergence", "blew up", "blow up", "went nan", "went to nan", "goes nan", "goes to nan", "turned nan", "turns nan", "became nan", "becomes nan"},
+		"gpu":        {"gpus", "cuda", "device", "devices", "vram", "card", "cards", "graphics card", "graphics cards", "accelerator", "accelerators"},
 		"gpu0":       {"gpu 0", "device 0", "card 0", "cuda 0"},
 		"kill":       {"killed", "kills", "sigkill", "signal 9", "exit 137", "exit code 137", "exitcode 9", "kill 9", "kill -9", "sigkill -9"},
 		"hang":       {"hangs", "hung", "hanging", "stuck", "freeze", "freezes", "frozen", "timeout", "timeouts", "timed out", "time out", "stall", "stalls", "stalled", "deadlock", "no progress"},
@@ -30,6 +30,9 @@ var canon = func() map[string]string {
 		"restart":    {"restarts", "restarted", "requeue", "requeued", "resubmit"},
 		"preempt":    {"preempted", "preemption", "preemptible", "spot"},
 		"disk":       {"disks", "no space left", "enospc", "storage"},
+		"interrupt":  {"ctrl c", "control c", "ctrlc", "keyboardinterrupt", "keyboard interrupt", "sigint"},
+		"grow":       {"grows", "growing", "grew", "increases", "increasing", "increase", "rises", "rising", "climbs", "climbing", "creeps up", "goes up", "leak", "leaks", "leaking", "leaked"},
+		"offbus":     {"off the bus", "fell off the bus", "fallen off the bus", "falls off the bus", "dropped off the bus", "falling off the bus", "fell off bus"},
 		"checkpointing": {
 			"gradient checkpointing", "activation checkpointing", "recompute", "recomputation", "remat"},
 	} {
@@ -55,7 +58,7 @@ var stop = func() map[string]bool {
 	for _, w := range strings.Fields(`a an the of to in on at by for from with and or but if is are was were be been it its this that these those
 		i we you my our your he they them as so than then when while why what which who how do does did has have had can could should will would
 		not no get got gets getting become becomes became after before during again always just still very some any all there here into out up off more most only one two
-		please help error errors problem issue tracked python py line file`) {
+		please help error errors problem issue job jobs just says say said means mean meaning tell tracked python py line file`) {
 		m[w] = true
 	}
 	return m

@@ -347,6 +347,9 @@ generic memory_used train raw -:1.07374e+09
 generic peak memory_allocated train raw 1:2.14748e+09
 generic peak memory_reserved train raw 1:3.22123e+09
 ! host_mem_report line 6 step 20 =`},
+		{"host memory by its unit", "step 1 loss 2.5 host_rss_gb 1.0\nstep 2 | loss 2.5 | ram_used_mb=2048\nstep 3 | loss 2.5 | RSS (GB): 3.0\nstep 4 loss 2.5 cpu_mem 4.0 GiB\nstep 5 loss 2.5 rss=12.3 ram 7.0\n", `
+generic host_memory train raw 1:1.07374e+09 2:2.14748e+09 3:3.22123e+09 4:4.29497e+09
+generic loss train raw 1:2.5 2:2.5 3:2.5 4:2.5 5:2.5`},
 		{"eval line", "2031-04-15 09:43:02 | INFO | root | [val] default | step 23 | epoch 0 | loss nan | lr 1.00e-05\nvalidate step: 100  loss:  5.5  memory: 2.0GiB(4.0%)  tps: 5,432\n", `
 generic eval_loss eval raw 23:NaN
 generic lr eval raw 23:1e-05
