@@ -88,9 +88,9 @@ var namings = []naming{
 
 	// Hosts: node0, host-b, ip-10-0-0-1, 10.0.0.1, dgx-012, gpu-node-07, nid004321
 	both("gpu", `(?i)(?:^|[-_.])(?P<host>gpu-?node[-_]?\d{1,6})(?:[-_.]|$)`),
-	files("node|host", `(?i)(?:^|[-_.])(?P<host>(?:node|host)[-_]?(?:\d{1,6}|[a-z]))(?:[-_.]|$)`),
+	files("node|host", `(?i)(?:^|[-_.])(?P<host>(?:node|host)(?:[-_]?\d{1,6}|[-_][a-z]|[a-rt-z]))(?:[-_.]|$)`),
 	// A folder is a host's only if nothing follows but what is kept in it: lost-node3-of-8/ tells a story.
-	folders("node|host", `(?i)(?:^|[-_.])(?P<host>(?:node|host)[-_]?(?:\d{1,6}|[a-z]))(?:[-_.](?:logs?|out(?:put)?|run|artifacts|data|files|results?))?$`),
+	folders("node|host", `(?i)(?:^|[-_.])(?P<host>(?:node|host)(?:[-_]?\d{1,6}|[-_][a-z]|[a-rt-z]))(?:[-_.](?:logs?|out(?:put)?|run|artifacts|data|files|results?))?$`),
 	both("ip-", `(?:^|[-_.])(?P<host>ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3})(?:[-_.]|$)`),
 	both(".", `(?:^|[-_])(?P<host>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?:[-_.]|$)`),
 	both("dgx|hgx|nid|compute|cn|gpu", `(?i)(?:^|[-_.])(?P<host>(?:(?:dgx|hgx|nid|compute)[a-z-]*\d{1,6})|cn\d{3,6}|gpu[a-z-]*\d{3,6})(?:[-_.]|$)`),

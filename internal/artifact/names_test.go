@@ -48,6 +48,8 @@ func TestOwnerOf(t *testing.T) {
 		"jobid-4412.log":                            "job 4412 (file name jobid-4412.log)",
 		"661234/train.log":                          "job 661234 (folder 661234)",
 		"node0.log":                                 "host node0 (file name node0.log)",
+		"train-nodes.log":                           "",
+		"hosts.txt":                                 "",
 		"node-b.log":                                "host node-b (file name node-b.log)",
 		"node1_worker.log":                          "host node1 (file name node1_worker.log)",
 		"node3-logs/out.txt":                        "host node3 (folder node3-logs)",

@@ -82,6 +82,34 @@ func TemplateNames(text string) []string {
 // among those returned. Values are bounded, stripped of control characters and
 // never expanded again.
 func Expand(text string, facts map[string]evidence.Value) (string, []string) {
+	return expand(text, facts, Show)
+}
+
+// ExpandCommand is Expand for a command of a shell: a value is one word there, and
+// nothing in it acts. Only run.command is put in as it is, because it is itself a
+// command.
+func ExpandCommand(text string, facts map[string]evidence.Value) (string, []string) {
+	return expand(text, facts, func(name string, v evidence.Value) string {
+		if name == "run.command" {
+			return Show(name, v)
+		}
+		return ShellWord(Show(name, v))
+	})
+}
+
+// ShellWord is s as one word of a POSIX shell: as it is where no character of it
+// has a meaning there, else between quotes.
+func ShellWord(s string) string {
+	acts := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_@%+=:,./-…", r)
+	}
+	if s != "" && strings.IndexFunc(s, acts) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func expand(text string, facts map[string]evidence.Value, show func(string, evidence.Value) string) (string, []string) {
 	var b strings.Builder
 	var unknown []string
 	at := 0
@@ -90,7 +118,7 @@ func Expand(text string, facts map[string]evidence.Value) (string, []string) {
 		at = s.end
 		switch v, ok := lookup(facts, s.name); {
 		case ok:
-			b.WriteString(Show(s.name, v))
+			b.WriteString(show(s.name, v))
 		case s.hasFallback:
 			b.WriteString(s.fallback)
 		default:

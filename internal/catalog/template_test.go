@@ -65,3 +65,29 @@ func TestTemplateNames(t *testing.T) {
 		t.Errorf("names %s", got)
 	}
 }
+
+func TestExpandCommand(t *testing.T) {
+	facts := map[string]evidence.Value{"run.command": evidence.TextOf("torchrun train.py | tee x"), "fault.rank": evidence.IntOf(3)}
+	for host, want := range map[string]string{
+		"node-1":        "--exclude=node-1",
+		"$(id)":         "--exclude='$(id)'",
+		"`id`":          "--exclude='`id`'",
+		"a b;c&d|e":     "--exclude='a b;c&d|e'",
+		"it's":          `--exclude='it'\''s'`,
+		"~root":         "--exclude='~root'",
+		"a*?[x]{1,2}":   "--exclude='a*?[x]{1,2}'",
+		"#x":            "--exclude='#x'",
+		"n1.example.eu": "--exclude=n1.example.eu",
+	} {
+		facts["fault.host"] = evidence.TextOf(host)
+		if got, _ := ExpandCommand("--exclude={fault.host|NODE}", facts); got != want {
+			t.Errorf("host %q: %s, want %s", host, got, want)
+		}
+	}
+	if got, _ := ExpandCommand("A=1 {run.command} {fault.rank}", facts); got != "A=1 torchrun train.py | tee x 3" {
+		t.Error(got)
+	}
+	if got := ShellWord(""); got != "''" {
+		t.Error(got)
+	}
+}

@@ -124,6 +124,9 @@ interrupted.`,
 			if err := oneOf("fail-on", failOn, "never", "fault"); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("compare-host") && strings.TrimSpace(compareHost) == "" {
+				return fmt.Errorf("%w: --compare-host takes the name of a host, and it is empty", errUsage)
+			}
 			if err := out.spares(append(slices.Clone(args), baseline...)); err != nil {
 				return err
 			}

@@ -765,17 +765,36 @@ func (c *Case) earliest(cands []*timeline.Item) []*timeline.Item {
 	for _, g := range groups {
 		slices.SortStableFunc(g, func(a, b *timeline.Item) int { return cmp.Compare(a.Span.Offset, b.Span.Offset) })
 	}
+	type member struct {
+		of owner
+		it *timeline.Item
+	}
+	var others []member
+	for _, q := range order[:min(len(order), maxHeads)] {
+		for _, b := range groups[q][:min(len(groups[q]), maxMembers)] {
+			others = append(others, member{q, b})
+		}
+	}
+	// What came before one mostly came before the next as well: it is asked first.
+	last := 0
+	after := func(a *timeline.Item, p owner) bool {
+		is := func(m member) bool { return m.of != p && c.Timeline.Order(a, m.it) == timeline.After && !(c.loose(m.it) && !c.loose(a)) }
+		if len(others) > 0 && is(others[last]) {
+			return true
+		}
+		n := slices.IndexFunc(others, is)
+		if n >= 0 {
+			last = n
+		}
+		return n >= 0
+	}
 	var first []*timeline.Item
 	for i, p := range order {
 		for _, a := range groups[p] {
 			if a.Span.Offset > groups[p][0].Span.Offset {
 				break
 			}
-			if i >= maxHeads || !slices.ContainsFunc(order[:min(len(order), maxHeads)], func(q owner) bool {
-				return q != p && slices.ContainsFunc(groups[q][:min(len(groups[q]), maxMembers)], func(b *timeline.Item) bool {
-					return c.Timeline.Order(a, b) == timeline.After && !(c.loose(b) && !c.loose(a))
-				})
-			}) {
+			if i >= maxHeads || !after(a, p) {
 				first = append(first, a)
 			}
 		}

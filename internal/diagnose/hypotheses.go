@@ -260,7 +260,7 @@ func fill(text string, values map[string]evidence.Value) string {
 	if _, known := values["fault.rank"]; !known {
 		text = strings.ReplaceAll(text, "rank {fault.rank}", "{fault.rank}")
 	}
-	s, unknown := catalog.Expand(text, values)
+	s, unknown := catalog.ExpandCommand(text, values)
 	if len(unknown) == 0 {
 		return s
 	}

@@ -25,6 +25,9 @@ func (s *Study) compareHost(fresh string) *incident.HostComparison {
 		out.Suspect = c.Lead.Who.Host
 	}
 	switch {
+	case !s.heardOf(fresh):
+		out.Says = "No host named " + fresh + " is heard of in what was read: check the name, or put its nvidia-smi -q and dmesg into a folder with its name."
+		return out
 	case out.Suspect == "":
 		out.Says = "The host of the first fault is not stated, so that there is nothing to compare " + fresh + " with."
 		return out
@@ -212,4 +215,20 @@ func (s *Study) stepTime(src *timeline.Source, host string, whole bool, out map[
 			out[stepRow] = hostValue{text: fmt.Sprintf("%.3g s", m), number: m, spans: []evidence.Span{x.Span(x.Last)}}
 		}
 	}
+}
+
+// heardOf reports whether anything that was read is of host or names it.
+func (s *Study) heardOf(host string) bool {
+	if len(s.stateOf(host)) > 0 {
+		return true
+	}
+	for i := range s.Reading.Sources {
+		src := &s.Reading.Sources[i]
+		if src.Artifact.Owner.Host == host ||
+			slices.ContainsFunc(src.Events, func(e evidence.Event) bool { return e.Who.Host == host }) ||
+			slices.ContainsFunc(src.Facts, func(f evidence.Fact) bool { return f.Who.Host == host }) {
+			return true
+		}
+	}
+	return false
 }

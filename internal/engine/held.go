@@ -54,6 +54,9 @@ func (h *held) file() artifact.File {
 	f := artifact.File{Artifact: a.Artifact, Place: a.Place, Host: a.Host, Named: a.Named, Confidence: a.Confidence, ModTime: a.ModTime, Held: h,
 		Open: func() (io.ReadCloser, error) { return nil, errors.New("only its evidence is at hand") }}
 	f.Owner = evidence.Owner{Rank: evidence.None, LocalRank: evidence.None}
+	if !evidence.HostName(f.Host) {
+		f.Host = ""
+	}
 	if a.Read { // what came of reading it is not the walk's
 		f.Fate, f.Note = "", ""
 	}

@@ -74,7 +74,28 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 	}
 	put(out, sink)
 	unsecret(out)
+	onlyHosts(out)
 	return out
+}
+
+// onlyHosts drops what stands where a host's name is expected and can be none.
+func onlyHosts(a *evidencefile.Artifact) {
+	keep := func(s *string) {
+		if !evidence.HostName(*s) {
+			*s = ""
+		}
+	}
+	keep(&a.Host)
+	for i := range a.Events {
+		keep(&a.Events[i].Who.Host)
+		keep(&a.Events[i].Stamp.Host)
+	}
+	for i := range a.Facts {
+		keep(&a.Facts[i].Who.Host)
+	}
+	for i := range a.Owners {
+		keep(&a.Owners[i].Host)
+	}
 }
 
 // put puts down what a collector holds.

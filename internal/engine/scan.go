@@ -213,7 +213,7 @@ func record(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		}
 		a, err := evidencefile.Decode(b)
 		if err != nil {
-			return nil, err
+			return refused(h.head, err), nil
 		}
 		a.Named = h.head.Named
 		settle(a, n)
@@ -232,6 +232,17 @@ func record(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		rename(a, path)
 	}
 	return a, nil
+}
+
+// refused stands for a record that cannot be taken, and why.
+func refused(head *evidencefile.Artifact, err error) *evidencefile.Artifact {
+	a := *head
+	a.Read, a.Fate, a.Note = true, "unreadable", err.Error()
+	if !evidence.HostName(a.Host) {
+		a.Host = ""
+	}
+	a.Failed = &evidencefile.Problem{Span: evidence.Span{Artifact: a.Path, Kind: "text"}, Text: err.Error()}
+	return &a
 }
 
 // fitting encodes a so that it can be read again, with less of it where it is too

@@ -41,8 +41,8 @@ func sample(path string, points int) *Artifact {
 	return &Artifact{
 		Artifact: evidence.Artifact{Path: path, Kind: "ranklog", Size: 4096, Digest: "sha256:00", Fate: "partly read", Note: "cut"},
 		Place:    "a/b", Host: "h", Named: true, Confidence: 50, ModTime: time.Unix(1, 5).UTC(), Read: true, Share: 3,
-		Events: []evidence.Event{{Kind: evidence.DeviceOOM, Who: who, Stamp: stamp, Step: 12, Epoch: .25, Text: "text", Span: span, Line: "line-id",
-			Attrs: evidence.Attrs{"a": evidence.TextOf("x"), "b": evidence.IntOf(-3), "c": evidence.FloatOf(math.Inf(1)), "d": evidence.SizeOf(1, 2), "e": evidence.BoolOf(true), "f": evidence.IntsOf([]int64{1, 2})},
+		Events: []evidence.Event{{Kind: evidence.GPUUsage, Who: who, Stamp: stamp, Step: 12, Epoch: .25, Text: "text", Span: span, Line: "line-id",
+			Attrs: evidence.Attrs{"name": evidence.TextOf("x"), "gpu": evidence.IntOf(-3), "util": evidence.FloatOf(math.Inf(1)), "used": evidence.SizeOf(1, 2), "persistence": evidence.BoolOf(true)},
 			Stack: []evidence.Frame{{File: "f.py", Line: 3, Function: "fn", Source: "src"}}, Chain: "final", Quoted: true}, {Kind: evidence.Exited, Span: evidence.Span{Artifact: path, Kind: "row", Table: "t", Row: 3, Record: 4, Pointer: "/a", Device: 1, Index: 2, Stack: "s", Quote: "q"}}},
 		Series: []*evidence.Series{series, evidence.NewSeries(key)},
 		Facts:  []evidence.Fact{{Name: "run.world", Value: evidence.IntOf(8), Who: who, Span: span}},
@@ -230,4 +230,30 @@ func FuzzRecord(f *testing.F) {
 			t.Fatal("encoded twice it differs")
 		}
 	})
+}
+
+// TestForeign: what this program does not declare is refused by its name.
+func TestForeign(t *testing.T) {
+	for _, f := range []struct {
+		change func(*Artifact)
+		says   string
+	}{
+		{func(a *Artifact) { a.Events[0].Kind = "quantum_fault" }, `kind "quantum_fault"`},
+		{func(a *Artifact) { a.Events[0].Attrs["flavour"] = evidence.IntOf(1) }, `attribute "flavour"`},
+		{func(a *Artifact) { a.Events[0].Attrs["gpu"] = evidence.TextOf("1") }, `"gpu" of the kind "gpu_usage" as text`},
+		{func(a *Artifact) { a.Facts[0].Name = "run.flavour" }, `fact named "run.flavour"`},
+		{func(a *Artifact) { a.Facts[0].Value = evidence.TextOf("8") }, `"run.world" as text`},
+		{func(a *Artifact) { a.Facts[0].Value = evidence.Value{} }, `"run.world" as invalid`},
+		{func(a *Artifact) { a.Events[0].Who.Host = "$(id)" }, `host named "$(id)"`},
+		{func(a *Artifact) { a.Events[0].Stamp.Host = "a b" }, `host named "a b"`},
+		{func(a *Artifact) { a.Facts[0].Who.Host = "-x" }, `host named "-x"`},
+		{func(a *Artifact) { a.Owners[0].Host = "a;b" }, `host named "a;b"`},
+		{func(a *Artifact) { a.Host = "`id`" }, "host named \"`id`\""},
+	} {
+		a := sample("a", 5)
+		f.change(a)
+		if _, err := Decode(a.Encode()); err == nil || !strings.Contains(err.Error(), f.says) {
+			t.Errorf("want %s, got %v", f.says, err)
+		}
+	}
 }

@@ -256,13 +256,17 @@ func Head(encoded []byte) (*Artifact, error) {
 	return a, c.err
 }
 
-// Decode returns the record.
+// Decode returns the record, or an error that says what in it is damaged or not
+// declared.
 func Decode(encoded []byte) (*Artifact, error) {
 	c, a := newDecoding(encoded), &Artifact{}
 	c.head(a)
 	c.body(a)
 	if c.err == nil && len(c.buf) > 0 {
 		c.fail()
+	}
+	if c.err == nil {
+		c.err = check(a)
 	}
 	return a, c.err
 }

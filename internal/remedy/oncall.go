@@ -113,7 +113,7 @@ func cordon(c Cause, r Run) []incident.Cordon {
 	host := *r.Fault.Host
 	out := incident.Cordon{Host: host, Device: r.Fault.Device, Standing: c.Standing, Spans: []evidence.Span{},
 		Why:     "the first fault is on it, and its cause (" + c.Entry.ID + ") is " + c.Standing,
-		Compare: "on " + host + " and on a host that is not suspected: mkdir -p $(hostname) && nvidia-smi -q > $(hostname)/nvidia-smi.txt && dmesg -T > $(hostname)/dmesg.txt; then: inquest diagnose --compare-host OTHER LOGS " + host + "/ OTHER/",
+		Compare: "on " + catalog.ShellWord(host) + " and on a host that is not suspected: mkdir -p $(hostname) && nvidia-smi -q > $(hostname)/nvidia-smi.txt && dmesg -T > $(hostname)/dmesg.txt; then: inquest diagnose --compare-host OTHER LOGS " + catalog.ShellWord(host) + "/ OTHER/",
 	}
 	if id, ok := r.Fault.Attrs["bus_id"].(string); ok {
 		out.BusID = id

@@ -117,7 +117,7 @@ func change(e *catalog.Entry, c catalog.Case, known evidence.Known, values map[s
 }
 
 func command(text string, values map[string]evidence.Value) string {
-	s, unknown := catalog.Expand(text, values)
+	s, unknown := catalog.ExpandCommand(text, values)
 	if len(unknown) > 0 {
 		return ""
 	}
