@@ -709,10 +709,10 @@ func (t *Timeline) onlyDevice() {
 	}
 }
 
-// OtherDevice reports whether a record of the machine names another device than the one
-// on which the rank of b says that it works.
+// OtherDevice reports whether a record of the machine names another GPU than the one on
+// which the rank of b says that it works. A link is named by the port at either end.
 func (t *Timeline) OtherDevice(record, b *Item) bool {
-	if record.Attempt >= 0 || record.Who.Rank != evidence.None || b.Who.Rank == evidence.None {
+	if record.Attempt >= 0 || record.Kind == evidence.LinkError || record.Who.Rank != evidence.None || b.Who.Rank == evidence.None {
 		return false
 	}
 	x, y := bus(record.Who.BusID), bus(t.Seat(b.Who.Rank).BusID)
