@@ -23,6 +23,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -82,7 +83,8 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	var f framer
 	var ties clocks
 	dated := false
-	framed, own, all, kernel, worded := 0, 0, 0, 0, false
+	framed, own, all, kernel := 0, 0, 0, 0
+	var texts []string // of the records
 	for _, s := range lines[:min(len(lines), headLines)] {
 		s = clean(s)
 		if strings.TrimSpace(s) == "" {
@@ -97,7 +99,7 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 			if r.shape.kernelOnly() {
 				own++
 			}
-			worded = worded || kernelWord.MatchString(r.text)
+			texts = append(texts, r.text)
 			if r.kernel && r.shape == syslog {
 				kernel++
 			}
@@ -109,9 +111,11 @@ func (*kernLog) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		}
 		all++
 	}
+	if framed == 0 || framed*10 < all*8 {
+		return reader.No // most job logs, before their words are looked at
+	}
+	worded := slices.ContainsFunc(texts, kernelWord.MatchString)
 	switch {
-	case framed == 0 || framed*10 < all*8:
-		return reader.No
 	case jobWord.MatchString(text) && !worded: // a program that counts its seconds
 		return reader.No
 	case own*10 >= framed*8:
