@@ -778,7 +778,9 @@ func (c *Case) earliest(cands []*timeline.Item) []*timeline.Item {
 	// What came before one mostly came before the next as well: it is asked first.
 	last := 0
 	after := func(a *timeline.Item, p owner) bool {
-		is := func(m member) bool { return m.of != p && c.Timeline.Order(a, m.it) == timeline.After && !(c.loose(m.it) && !c.loose(a)) }
+		is := func(m member) bool {
+			return m.of != p && c.Timeline.Order(a, m.it) == timeline.After && !(c.loose(m.it) && !c.loose(a))
+		}
 		if len(others) > 0 && is(others[last]) {
 			return true
 		}
