@@ -69,3 +69,27 @@ func FuzzEvidence(f *testing.F) {
 		}
 	})
 }
+
+// TestKeptSecrets: an evidence file holds no secret, not even one that the colours
+// of a terminal cut in pieces.
+func TestKeptSecrets(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "train.log")
+	if err := os.WriteFile(log, []byte("Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    f()\nRuntimeError: refused \x1b[31mhf_abcdefgZqXw\x1b[0mcdefghijklmnopqrst\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var kept bytes.Buffer
+	if _, err := engine.Scan(context.Background(), options(t, log), "", "", &kept); err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	err := evidencefile.Read(&kept, func(*evidencefile.Scan) {}, func(_ evidencefile.Place, record []byte) {
+		records++
+		if bytes.Contains(record, []byte("ZqXw")) || !bytes.Contains(record, []byte("[masked]")) {
+			t.Errorf("%q", record)
+		}
+	})
+	if err != nil || records != 1 {
+		t.Errorf("%d records, %v", records, err)
+	}
+}

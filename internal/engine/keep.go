@@ -152,13 +152,22 @@ func pick[T any](values []T, keys, left []evidencefile.Spot) []T {
 // unsecret masks the secrets in what was read, before anything is made of it, so
 // that an evidence file holds none and says the same as the log.
 func unsecret(a *evidencefile.Artifact) {
-	mask := func(s *string) { *s = redact.Text(*s) }
+	masked := func(s string) string {
+		// A secret may be cut in pieces by the colours of a terminal.
+		if bare := evidence.Escapes.ReplaceAllString(s, ""); bare != s {
+			if out := redact.Text(bare); out != bare {
+				return out
+			}
+		}
+		return redact.Text(s)
+	}
+	mask := func(s *string) { *s = masked(*s) }
 	for i := range a.Events {
 		e := &a.Events[i]
 		mask(&e.Text)
 		mask(&e.Span.Quote)
 		for n, v := range e.Attrs {
-			if s := redact.Text(v.S); s != v.S {
+			if s := masked(v.S); s != v.S {
 				e.Attrs = maps.Clone(e.Attrs)
 				v.S = s
 				e.Attrs[n] = v
