@@ -7,6 +7,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,7 @@ const (
 // the value is secret; pairs match the name and the value of one setting in two
 // fields, as Kubernetes writes an environment.
 var (
-	assigned = regexp.MustCompile(`(?i)([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `\s*[=:]\s*|\s+)` + value)
+	assigned = regexp.MustCompile(`(?i)^([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `\s*[=:]\s*|\s+)` + value)
 	pairs    = regexp.MustCompile(`(?i)(\bname` + quote + `\s*[:=]\s*` + quote + `)([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `,?\s*` + quote + `value` + quote + `\s*[:=]\s*)` + value)
 )
 
@@ -67,7 +68,11 @@ var commands = regexp.MustCompile(`(\bsshpass\s+-p\s*|\bcurl(?:\s[^\n|;]*?)?\s(?
 
 // hints are lower-case pieces of which one stands in every text that has
 // something to mask; most lines have none and cost one pass each.
-var hints = []string{"hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "aiza", "xox", "eyj", "nvapi-", "pypi-", "npm_", "dckr_pat_", "key", "secret", "pass", "pwd", "token", "credential", "://", "hooks.slack", "webhooks/", "bearer", "basic", "authorization", "cookie", "curl", "login", "sig="}
+var (
+	shapeHints = []string{"hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "aiza", "xox", "eyj", "nvapi-", "pypi-", "npm_", "dckr_pat_"}
+	hookHints  = []string{"hooks.slack", "webhooks/"}
+	hints      = append([]string{"key", "secret", "pass", "pwd", "token", "credential", "://", "bearer", "basic", "authorization", "cookie", "curl", "login", "sig="}, append(slices.Clone(shapeHints), hookHints...)...)
+)
 
 // Text returns s with its secrets masked.
 func Text(s string) string {
@@ -86,12 +91,16 @@ func Text(s string) string {
 	if has("private key") {
 		s = keyBlock.ReplaceAllString(s, "${1}"+mask+"${3}")
 	}
-	s = shapes.ReplaceAllString(s, "${1}"+mask)
-	s = webhook.ReplaceAllString(s, "${1}"+mask)
+	if has(shapeHints...) {
+		s = shapes.ReplaceAllString(s, "${1}"+mask)
+	}
+	if has(hookHints...) {
+		s = webhook.ReplaceAllString(s, "${1}"+mask)
+	}
 	if has("://") {
 		s = urls(s)
 	}
-	if has("&", "?") {
+	if has("=") && has("&", "?") {
 		s = query.ReplaceAllString(s, "${1}"+mask)
 	}
 	if has("bearer", "basic", "authorization", "cookie") {
@@ -113,7 +122,7 @@ func Text(s string) string {
 			return g[1] + g[2] + g[3] + g[4] + g[5] + masked(g[6])
 		})
 	}
-	return replace(assigned, s, func(g []string) string {
+	return assignments(s, func(g []string) string {
 		if !secret(g[1], g[2], g[3], g[4], g[5]) {
 			return g[0]
 		}
@@ -147,6 +156,78 @@ func replace(re *regexp.Regexp, s string, fn func(groups []string) string) strin
 		s = s[end:]
 	}
 	return b.String() + s
+}
+
+// names are what every word that names a secret holds, in lower case.
+var names = [...]string{"key", "secret", "pass", "pwd", "token", "credential"}
+
+// assignments is replace for assigned, which is slow to search a long text for: it is
+// tried only where a run of word characters holds one of names. A match that begins
+// inside a run begins at its start as well.
+func assignments(s string, fn func(groups []string) string) string {
+	low := lowered(s)
+	var b strings.Builder
+	written, from := 0, 0
+	var ahead [len(names)]int // where each of names comes next, len(s) where it does not
+	for i := range ahead {
+		ahead[i] = -1
+	}
+	for {
+		at := len(s)
+		for i, n := range names {
+			if ahead[i] < from {
+				ahead[i] = len(s)
+				if j := strings.Index(low[from:], n); j >= 0 {
+					ahead[i] = from + j
+				}
+			}
+			at = min(at, ahead[i])
+		}
+		if at == len(s) {
+			return b.String() + s[written:]
+		}
+		start, run := at, at
+		for start > from && wordByte(s[start-1]) {
+			start--
+		}
+		for run < len(s) && wordByte(s[run]) {
+			run++
+		}
+		m := assigned.FindStringSubmatchIndex(s[start:])
+		if m == nil {
+			from = run
+			continue
+		}
+		g := make([]string, len(m)/2)
+		for i := range g {
+			if m[2*i] >= 0 {
+				g[i] = s[start+m[2*i] : start+m[2*i+1]]
+			}
+		}
+		if out := fn(g); out != g[0] {
+			b.WriteString(s[written:start])
+			b.WriteString(out)
+			written = start + m[1]
+			from = written
+		} else {
+			from = start + m[len(m)-2] // its value
+		}
+	}
+}
+
+// lowered is s in lower case where it is ASCII, byte by byte.
+func lowered(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+func wordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
 // urls masks what logs in in the URLs of s.
