@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -481,23 +480,7 @@ func (c *Case) AllCame() bool {
 
 // RankList names ranks with runs drawn together: ranks 0-3, 6.
 func RankList(n []int) string {
-	var b strings.Builder
-	b.WriteString(plural(len(n), "rank ", "ranks "))
-	for i := 0; i < len(n); {
-		j := i
-		for j+1 < len(n) && n[j+1] == n[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(strconv.Itoa(n[i]))
-		if j > i {
-			b.WriteString("-" + strconv.Itoa(n[j]))
-		}
-		i = j + 1
-	}
-	return b.String()
+	return plural(len(n), "rank ", "ranks ") + strings.ReplaceAll(evidence.RankRanges(n), ",", ", ")
 }
 
 func clipSpans(s []evidence.Span) []evidence.Span {

@@ -73,3 +73,18 @@ type Sink interface {
 	Owner(evidence.Owner) // what the content says of the artifact's owner
 	Damage(evidence.Span, error)
 }
+
+// Stopping returns r as long as ctx is not done, and ctx's error then.
+func Stopping(ctx context.Context, r io.Reader) io.Reader { return stopping{ctx, r} }
+
+type stopping struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stopping) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}

@@ -71,7 +71,7 @@ var commands = regexp.MustCompile(`(\bsshpass\s+-p\s*|\bcurl(?:\s[^\n|;]*?)?\s(?
 var (
 	shapeHints = []string{"hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "akia", "asia", "aiza", "xox", "eyj", "nvapi-", "pypi-", "npm_", "dckr_pat_"}
 	hookHints  = []string{"hooks.slack", "webhooks/"}
-	hints      = append([]string{"key", "secret", "pass", "pwd", "token", "credential", "://", "bearer", "basic", "authorization", "cookie", "curl", "login", "sig="}, append(slices.Clone(shapeHints), hookHints...)...)
+	hints      = slices.Concat(names[:], shapeHints, hookHints, []string{"://", "bearer", "basic", "authorization", "cookie", "curl", "login", "sig="})
 )
 
 // Text returns s with its secrets masked.
@@ -111,7 +111,7 @@ func Text(s string) string {
 	if has("sshpass", "curl", "login") {
 		s = commands.ReplaceAllString(s, "${1}"+mask)
 	}
-	if !has("key", "secret", "pass", "pwd", "token", "credential") {
+	if !has(names[:]...) {
 		return s
 	}
 	if has("value") {

@@ -150,29 +150,14 @@ func lower(s string) string {
 
 // ranksWords lists ranks as ranges: 0-3, 5, 7-9.
 func ranksWords(r []int) string {
-	if len(r) == 0 {
+	list := strings.ReplaceAll(evidence.RankRanges(r), ",", ", ")
+	switch len(r) {
+	case 0:
 		return ""
+	case 1:
+		return "rank " + list
 	}
-	var b strings.Builder
-	for i := 0; i < len(r); {
-		j := i
-		for j+1 < len(r) && r[j+1] == r[j]+1 {
-			j++
-		}
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		if j > i {
-			fmt.Fprintf(&b, "%d-%d", r[i], r[j])
-		} else {
-			fmt.Fprint(&b, r[i])
-		}
-		i = j + 1
-	}
-	if len(r) == 1 {
-		return "rank " + b.String()
-	}
-	return "ranks " + b.String()
+	return "ranks " + list
 }
 
 // citeList lists spans as file:line, each once, at most n; more says whether

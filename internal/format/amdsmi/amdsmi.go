@@ -123,32 +123,13 @@ func percent(v string) float64 {
 	return math.NaN()
 }
 
-func count(v string) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-	if err != nil || n < 0 {
-		return None
-	}
-	return n
-}
-
-func small(v string) int {
-	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 32)
-	if err != nil || n < 0 {
-		return None
-	}
-	return int(n)
-}
-
 // size reads a size; the tools write MB for 2^20 bytes, whole ones.
 func size(v string, unit int64) textline.Bytes {
 	v = strings.TrimSpace(v)
 	if n, ok := strings.CutSuffix(v, "MB"); ok {
 		v = n + "MiB"
 	}
-	b, ok := textline.Size(v, unit)
-	if !ok {
-		return textline.NoBytes
-	}
+	b, _ := textline.Size(v, unit) // NoBytes where it is none
 	return b
 }
 
@@ -203,7 +184,7 @@ func (d *Device) field(key, section, v string, l textline.Line) bool {
 	case "max_graphics_package_power_w", "socket_power_limit", "pwr_cap":
 		d.Cap = number(v)
 	case "total_uncorrectable_count", "double_ecc":
-		d.Uncorrectable = count(v)
+		d.Uncorrectable = textline.Count(v)
 		d.counter("ecc-volatile-uncorrectable", v, l)
 	case "total_correctable_count", "single_ecc":
 		d.counter("ecc-volatile-correctable", v, l)
@@ -231,7 +212,7 @@ func (d *Device) used(b textline.Bytes, l textline.Line) {
 }
 
 func (d *Device) counter(what, v string, l textline.Line) {
-	if n := count(v); n > 0 {
+	if n := textline.Count(v); n > 0 {
 		d.state(what, n, v, l)
 	}
 }
@@ -242,7 +223,7 @@ func (p *Process) field(key, v string, l textline.Line) {
 	case "name", "process_name":
 		p.Name = v
 	case "pid", "process_id":
-		p.PID = small(v)
+		p.PID = textline.Small(v)
 	case "vram_mem", "vram_used":
 		p.Used = size(v, 1)
 		p.At = l

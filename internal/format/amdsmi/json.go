@@ -94,8 +94,8 @@ func scalar(tok json.Token) string {
 // object reads the fields of an object; a value and its unit become one.
 func (j *document) object(path []string) error {
 	if n := len(path); n > 0 {
-		if index, ok := strings.CutPrefix(path[n-1], "card"); ok && n == 1 && small(index) != None {
-			j.begin(small(index))
+		if index, ok := strings.CutPrefix(path[n-1], "card"); ok && n == 1 && textline.Small(index) != None {
+			j.begin(textline.Small(index))
 		}
 		if path[n-1] == "process_info" && j.tree != nil {
 			j.tree.field("process_info", "", "", j.here())
@@ -156,14 +156,14 @@ func (j *document) field(path []string, v string) {
 		section = path[len(path)-2]
 	}
 	switch {
-	case key == "gpu" && len(path) <= 2 && small(v) != None:
-		j.begin(small(v))
+	case key == "gpu" && len(path) <= 2 && textline.Small(v) != None:
+		j.begin(textline.Small(v))
 	case section == "system" && key == "driver_version":
 		j.out.Version("driver", v, j.here())
-	case section == "system" && strings.HasPrefix(key, "pid") && small(key[3:]) != None:
+	case section == "system" && strings.HasPrefix(key, "pid") && textline.Small(key[3:]) != None:
 		// name, number of devices, bytes of VRAM, ...
 		f := strings.Split(v, ",")
-		p := Process{GPU: None, PID: small(key[3:]), Name: strings.TrimSpace(f[0]), Used: textline.NoBytes, At: j.here()}
+		p := Process{GPU: None, PID: textline.Small(key[3:]), Name: strings.TrimSpace(f[0]), Used: textline.NoBytes, At: j.here()}
 		if len(f) > 2 {
 			p.Used = size(f[2], 1)
 		}

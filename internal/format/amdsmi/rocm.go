@@ -97,10 +97,10 @@ func (t *rocm) title(text string) Class {
 func (t *rocm) words(text string, l textline.Line) Class {
 	f := strings.Fields(text)
 	switch {
-	case len(f) == 4 && f[0] != "Block" && count(f[2]) != None && count(f[3]) != None && len(t.devices) > 0:
+	case len(f) == 4 && f[0] != "Block" && textline.Count(f[2]) != None && textline.Count(f[3]) != None && len(t.devices) > 0:
 		// A block of --showrasinfo: its correctable and uncorrectable errors.
 		d := t.devices[len(t.devices)-1]
-		d.Uncorrectable = max(d.Uncorrectable, 0) + count(f[3])
+		d.Uncorrectable = max(d.Uncorrectable, 0) + textline.Count(f[3])
 		d.counter("ecc-volatile-uncorrectable", f[3], l)
 		d.counter("ecc-volatile-correctable", f[2], l)
 		return Row
@@ -131,7 +131,7 @@ func (t *rocm) conciseLine(text string, l textline.Line) Class {
 	if t.util == 0 {
 		return t.words(text, l)
 	}
-	index := small(f[0])
+	index := textline.Small(f[0])
 	if index == None || len(f) < 7 || len(f) < t.util {
 		if t.row != nil && !strings.Contains(text, "%") {
 			t.row.Name = text
@@ -168,11 +168,11 @@ func (t *rocm) conciseLine(text string, l textline.Line) Class {
 // value reads a line of a device; rest is what follows "GPU[".
 func (t *rocm) value(rest string, l textline.Line) Class {
 	index, rest, ok := strings.Cut(rest, "]")
-	if !ok || small(index) == None {
+	if !ok || textline.Small(index) == None {
 		return Foreign
 	}
 	rest = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), ":"))
-	d := t.device(small(index), l)
+	d := t.device(textline.Small(index), l)
 	key, v, ok := strings.Cut(rest, ": ")
 	if !ok {
 		return Note // "Not supported", the title of a list
@@ -184,10 +184,10 @@ func (t *rocm) value(rest string, l textline.Line) Class {
 // process reads a row of the table of processes; its columns are parted by tabs.
 func (t *rocm) process(l textline.Line) Class {
 	f := tabbed(l.Text)
-	if len(f) < 3 || small(f[0]) == None {
+	if len(f) < 3 || textline.Small(f[0]) == None {
 		return t.words(strings.TrimSpace(l.Text), l)
 	}
-	p := Process{GPU: None, PID: small(f[0]), Used: textline.NoBytes, At: l}
+	p := Process{GPU: None, PID: textline.Small(f[0]), Used: textline.NoBytes, At: l}
 	for i, n := range t.columns {
 		if i >= len(f) {
 			break
@@ -271,7 +271,7 @@ func (t *csvRows) Line(l textline.Line) Class {
 		v := strings.TrimSpace(cell[i])
 		switch n {
 		case "device", "gpu":
-			d.Index = small(strings.TrimPrefix(v, "card"))
+			d.Index = textline.Small(strings.TrimPrefix(v, "card"))
 		case "timestamp":
 			d.Taken = v
 		default:

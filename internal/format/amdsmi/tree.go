@@ -32,7 +32,7 @@ type section struct {
 const maxDepth = 16
 
 func treeText(text string, out Out) Table {
-	if n, ok := strings.CutPrefix(text, "GPU: "); ok && small(n) != None {
+	if n, ok := strings.CutPrefix(text, "GPU: "); ok && textline.Small(n) != None {
 		return &tree{out: out}
 	}
 	return nil
@@ -44,9 +44,9 @@ func (t *tree) Line(l textline.Line) Class {
 		return Blank
 	}
 	indent := len(l.Text) - len(strings.TrimLeft(l.Text, " "))
-	if n, ok := strings.CutPrefix(text, "GPU: "); ok && indent == 0 && small(n) != None {
+	if n, ok := strings.CutPrefix(text, "GPU: "); ok && indent == 0 && textline.Small(n) != None {
 		t.End()
-		t.cur, t.path = newDevice(small(n), l), nil
+		t.cur, t.path = newDevice(textline.Small(n), l), nil
 		return Header
 	}
 	if t.cur == nil || indent == 0 {
@@ -169,7 +169,7 @@ func (t *watch) Line(l textline.Line) Class {
 	d := newDevice(None, l)
 	for i, n := range t.names {
 		if n == "GPU" {
-			d.Index = small(cell[i])
+			d.Index = textline.Small(cell[i])
 		} else {
 			d.field(keyOf(n), "", cell[i], l)
 		}
@@ -250,12 +250,12 @@ func (t *box) Line(l textline.Line) Class {
 		t.first(right, l)
 		return Row
 	}
-	if t.cur == nil || small(left[0]) == None {
+	if t.cur == nil || textline.Small(left[0]) == None {
 		return Foreign
 	}
 	d := t.cur
 	t.cur = nil
-	d.Index, d.Partition = small(left[0]), left[len(left)-1]
+	d.Index, d.Partition = textline.Small(left[0]), left[len(left)-1]
 	d.Util = percent(right[0])
 	if used, total, ok := strings.Cut(right[len(right)-2], "/"); ok {
 		unit := right[len(right)-1]
@@ -274,7 +274,7 @@ func (t *box) first(right []string, l textline.Line) {
 		case "°C", "C":
 			d.Temp = number(right[i-min(i, 1)])
 			if i+1 < len(right) {
-				d.Uncorrectable = count(right[i+1])
+				d.Uncorrectable = textline.Count(right[i+1])
 				d.counter("ecc-volatile-uncorrectable", right[i+1], l)
 			}
 		case "W":
@@ -289,10 +289,10 @@ func (t *box) first(right []string, l textline.Line) {
 // process reads |  GPU        PID  Process Name   GTT_MEM  VRAM_MEM  MEM_USAGE  CU % |.
 func (t *box) process(text string, l textline.Line) Class {
 	f := strings.Fields(strings.Trim(text, "|"))
-	if len(f) < 3 || small(f[0]) == None || small(f[1]) == None {
+	if len(f) < 3 || textline.Small(f[0]) == None || textline.Small(f[1]) == None {
 		return Header
 	}
-	t.out.Process(Process{GPU: small(f[0]), PID: small(f[1]), Name: f[2], Used: vram(f[3:]), At: l})
+	t.out.Process(Process{GPU: textline.Small(f[0]), PID: textline.Small(f[1]), Name: f[2], Used: vram(f[3:]), At: l})
 	return Row
 }
 

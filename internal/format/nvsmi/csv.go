@@ -162,9 +162,9 @@ func (t *csv) process(cell []string, l textline.Line) Class {
 			case "timestamp":
 				p.Taken = v
 			case "index":
-				p.GPU = small(v)
+				p.GPU = textline.Small(v)
 			case "pid":
-				p.PID = small(v)
+				p.PID = textline.Small(v)
 			case "pci.bus_id", "gpu_bus_id":
 				p.BusID = v
 			case "gpu_uuid", "uuid":
@@ -209,7 +209,7 @@ func (d *Device) set(name, v string, unit int64, l textline.Line, out Out) bool 
 	case "timestamp":
 		d.Taken = v
 	case "index":
-		d.Index = small(v)
+		d.Index = textline.Small(v)
 		return d.Index != None
 	case "pci.bus_id", "gpu_bus_id":
 		d.BusID = v
@@ -251,10 +251,10 @@ func (d *Device) set(name, v string, unit int64, l textline.Line, out Out) bool 
 	case "power.limit", "enforced.power.limit":
 		d.Cap = number(v, "W")
 	case "ecc.errors.uncorrected.volatile.total":
-		d.Volatile = count(v)
+		d.Volatile = textline.Count(v)
 		d.counter("ecc-volatile-uncorrectable", v, l)
 	case "ecc.errors.uncorrected.aggregate.total":
-		d.Aggregate = count(v)
+		d.Aggregate = textline.Count(v)
 		d.counter("ecc-aggregate-uncorrectable", v, l)
 	case "ecc.errors.corrected.volatile.total":
 		d.counter("ecc-volatile-correctable", v, l)

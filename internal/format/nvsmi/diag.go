@@ -86,7 +86,7 @@ func (t *diagTable) Line(l textline.Line) Class {
 	t.End()
 	t.cur, t.open = Test{Name: name, Result: result, GPU: None, At: l}, true
 	if _, gpus, ok := strings.Cut(value, "GPU: "); ok {
-		t.cur.GPU = small(gpus) // None where it names several
+		t.cur.GPU = textline.Small(gpus) // None where it names several
 	} else if _, gpus, ok := strings.Cut(value, "GPUs: "); ok {
 		t.cur.Detail = "GPUs " + strings.TrimSpace(gpus)
 	}
@@ -108,7 +108,7 @@ func (t *diagTable) device(gpu, result string, l textline.Line) {
 	if !t.open {
 		return
 	}
-	one := Test{Name: t.cur.Name, Result: resultOf(result), GPU: small(gpu), At: l}
+	one := Test{Name: t.cur.Name, Result: resultOf(result), GPU: textline.Small(gpu), At: l}
 	if one.Result != "pass" {
 		t.End()
 		t.cur, t.open = one, true

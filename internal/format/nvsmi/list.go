@@ -36,11 +36,11 @@ func listed(text string) (Device, bool) {
 	}
 	index, rest, ok := strings.Cut(rest, ": ")
 	name, uuid, has := strings.Cut(rest, " (UUID: ")
-	if !ok || !has || small(index) == None || !strings.HasSuffix(uuid, ")") {
+	if !ok || !has || textline.Small(index) == None || !strings.HasSuffix(uuid, ")") {
 		return Device{}, false
 	}
 	d := newDevice()
-	d.Index, d.Name, d.UUID = small(index), name, strings.TrimSuffix(uuid, ")")
+	d.Index, d.Name, d.UUID = textline.Small(index), name, strings.TrimSuffix(uuid, ")")
 	return d, true
 }
 
@@ -73,7 +73,7 @@ func (t *listing) Line(l textline.Line) Class {
 	if !ok {
 		number, value, ok = strings.Cut(rest, ", ")
 	}
-	if !ok || small(number) == None {
+	if !ok || textline.Small(number) == None {
 		return Foreign
 	}
 	if value == "<inactive>" {
@@ -81,8 +81,8 @@ func (t *listing) Line(l textline.Line) Class {
 		t.at = l
 		return Row
 	}
-	if kind, n, ok := strings.Cut(value, ": "); ok && strings.HasSuffix(kind, "Errors") && count(n) > 0 {
-		t.cur.state("nvlink-"+strings.ToLower(strings.TrimSuffix(kind, " Errors")), count(n), "link "+number+": "+n, l)
+	if kind, n, ok := strings.Cut(value, ": "); ok && strings.HasSuffix(kind, "Errors") && textline.Count(n) > 0 {
+		t.cur.state("nvlink-"+strings.ToLower(strings.TrimSuffix(kind, " Errors")), textline.Count(n), "link "+number+": "+n, l)
 	}
 	return Row
 }
@@ -172,7 +172,7 @@ func (t *matrix) Line(l textline.Line) Class {
 		return Foreign
 	}
 	gpu, ok := strings.CutPrefix(f[0], "GPU")
-	if !ok || small(gpu) == None {
+	if !ok || textline.Small(gpu) == None {
 		for _, n := range t.names {
 			if n == f[0] {
 				return Row // a network card's row: the column says it too
@@ -181,7 +181,7 @@ func (t *matrix) Line(l textline.Line) Class {
 		return Foreign
 	}
 	d := newDevice()
-	d.Index, d.At = small(gpu), l
+	d.Index, d.At = textline.Small(gpu), l
 	var links []string
 	for i, n := range t.names {
 		if i+1 >= len(f) {
@@ -265,8 +265,8 @@ func trouble(what, text string, l textline.Line) Trouble {
 		case IsBus(rest):
 			t.BusID = rest
 			return t
-		case named && small(rest) != None:
-			t.GPU = small(rest)
+		case named && textline.Small(rest) != None:
+			t.GPU = textline.Small(rest)
 		}
 	}
 	return t

@@ -85,9 +85,9 @@ func (t *samples) Line(l textline.Line) Class {
 		case "time":
 			clock = v
 		case "gpu":
-			d.Index = small(v)
+			d.Index = textline.Small(v)
 		case "pid":
-			p.PID = small(v)
+			p.PID = textline.Small(v)
 		case "type":
 			p.Type = v
 		case "command":
@@ -103,7 +103,7 @@ func (t *samples) Line(l textline.Line) Class {
 		case "mtemp":
 			d.MemTemp = number(v)
 		case "dbecc":
-			d.Volatile = count(v)
+			d.Volatile = textline.Count(v)
 			d.counter("ecc-volatile-uncorrectable", v, l)
 		case "tviol":
 			d.counter("throttle-thermal-time", v, l)

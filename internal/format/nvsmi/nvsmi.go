@@ -170,29 +170,8 @@ func number(v string, units ...string) float64 {
 	return f
 }
 
-// count reads a whole number, None if v is none.
-func count(v string) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
-	if err != nil || n < 0 {
-		return None
-	}
-	return n
-}
-
-// small reads an index or pid, None if v is none.
-func small(v string) int {
-	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 32)
-	if err != nil || n < 0 {
-		return None
-	}
-	return int(n)
-}
-
 func sizeOf(v string, unit int64) textline.Bytes {
-	b, ok := textline.Size(v, unit)
-	if !ok {
-		return textline.NoBytes
-	}
+	b, _ := textline.Size(v, unit) // NoBytes where it is none
 	return b
 }
 

@@ -132,13 +132,13 @@ func (t *table) device(l textline.Line, cell []string) Class {
 // first reads index, name, persistence mode, bus id and volatile ECC errors.
 func (t *table) first(l textline.Line, cell []string) bool {
 	left, mid := strings.Fields(cell[0]), strings.Fields(cell[1])
-	if len(left) < 2 || len(mid) == 0 || !IsBus(mid[0]) || small(left[0]) == None {
+	if len(left) < 2 || len(mid) == 0 || !IsBus(mid[0]) || textline.Small(left[0]) == None {
 		return false
 	}
 	t.finish()
 	t.cur, t.rows = newDevice(), 1
 	d := &t.cur
-	d.Index, d.BusID, d.At = small(left[0]), mid[0], l
+	d.Index, d.BusID, d.At = textline.Small(left[0]), mid[0], l
 	name := left[1:]
 	switch last := name[len(name)-1]; last {
 	case "On", "Off":
@@ -152,7 +152,7 @@ func (t *table) first(l textline.Line, cell []string) bool {
 		d.Name = ""
 	}
 	ecc := strings.TrimSpace(cell[2])
-	d.Volatile = count(ecc)
+	d.Volatile = textline.Count(ecc)
 	d.counter("ecc-volatile-uncorrectable", ecc, l)
 	d.bad("ecc errors", ecc, l)
 	return true
@@ -211,7 +211,7 @@ func (d *Device) bad(what, v string, l textline.Line) bool {
 
 // counter notes a count above zero.
 func (d *Device) counter(what, v string, l textline.Line) {
-	if n := count(v); n > 0 {
+	if n := textline.Count(v); n > 0 {
 		d.state(what, n, v, l)
 	}
 }
@@ -235,15 +235,15 @@ func (t *table) slice(l textline.Line, cell []string) Class {
 	if len(f) == 0 && strings.Contains(cell[1], "/") {
 		return Row // the BAR1 memory of the instance above
 	}
-	if len(f) != 4 || small(f[0]) == None || small(f[3]) == None {
+	if len(f) != 4 || textline.Small(f[0]) == None || textline.Small(f[3]) == None {
 		return Header
 	}
 	used, total, _ := strings.Cut(cell[1], "/")
 	d := newDevice()
-	d.Index, d.Slice, d.At = small(f[0]), "gi "+f[1]+" ci "+f[2]+" dev "+f[3], l
+	d.Index, d.Slice, d.At = textline.Small(f[0]), "gi "+f[1]+" ci "+f[2]+" dev "+f[3], l
 	d.Used, d.Total = sizeOf(used, mib), sizeOf(total, mib)
 	if v := strings.Fields(cell[2]); len(v) > 1 {
-		d.Volatile = count(v[1])
+		d.Volatile = textline.Count(v[1])
 		d.counter("ecc-volatile-uncorrectable", v[1], l)
 	}
 	t.keep(d)
@@ -252,15 +252,15 @@ func (t *table) slice(l textline.Line, cell []string) Class {
 
 func (t *table) process(l textline.Line, text string) Class {
 	f := strings.Fields(strings.Trim(text, "|"))
-	if len(f) < 4 || small(f[0]) == None {
+	if len(f) < 4 || textline.Small(f[0]) == None {
 		return Header
 	}
-	p := Process{GPU: small(f[0]), Used: textline.NoBytes, At: l}
+	p := Process{GPU: textline.Small(f[0]), Used: textline.NoBytes, At: l}
 	f = f[1:]
 	if len(f) > 4 && !isType(f[1]) && isType(f[3]) {
 		f = f[2:] // GI and CI
 	}
-	p.PID = small(f[0])
+	p.PID = textline.Small(f[0])
 	if p.PID == None || len(f) < 3 || !isType(f[1]) {
 		return Foreign
 	}

@@ -105,7 +105,7 @@ func (t *tree) field(path []string, v string, l textline.Line) {
 		case "cuda_version", "cuda_umd_version":
 			t.version("cuda", v, l)
 		case "attached_gpus":
-			t.attached = count(v)
+			t.attached = textline.Count(v)
 		}
 		return
 	}
@@ -131,7 +131,7 @@ func (t *tree) field(path []string, v string, l textline.Line) {
 			d.Serial = v
 		}
 	case "minor_number":
-		d.Minor = small(v)
+		d.Minor = textline.Small(v)
 	case "persistence_mode":
 		d.Persistence = map[string]string{"Enabled": "On", "Disabled": "Off"}[v]
 	case "performance_state":
@@ -250,7 +250,7 @@ func (t *tree) memory(key, v string, l textline.Line) {
 // ecc counts errors that could not be corrected. Boards from Ampere on list SRAM
 // and DRAM; older ones, single and double bit, by unit with a total.
 func (t *tree) ecc(path []string, key, v string, l textline.Line) {
-	n := count(v)
+	n := textline.Count(v)
 	if n < 0 {
 		return
 	}
@@ -315,7 +315,7 @@ func (t *tree) processField(key, v string, l textline.Line) {
 	switch key {
 	case "process_id", "pid":
 		t.endProcess()
-		if pid := small(v); pid != None {
+		if pid := textline.Small(v); pid != None {
 			t.proc = Process{GPU: t.cur.Index, UUID: t.cur.UUID, BusID: t.cur.BusID, PID: pid, Used: textline.NoBytes, At: l}
 			t.inPID = true
 			t.cur.Listed = true
@@ -349,7 +349,7 @@ func (t *tree) sliceField(path []string, key, v string, l textline.Line) {
 	case section == "fb_memory_usage" && key == "free":
 		t.slice.Free = sizeOf(v, mib)
 	case strings.Contains(key, "uncorrectable") && within(path, "volatile"):
-		if n := count(v); n >= 0 {
+		if n := textline.Count(v); n >= 0 {
 			t.slice.Volatile = max(t.slice.Volatile, 0) + n
 			t.slice.counter("ecc-volatile-uncorrectable", v, l)
 		}

@@ -89,3 +89,21 @@ func ParseQuantity(text string, unit int64) (Quantity, bool) {
 	}
 	return q, true
 }
+
+// Count reads a whole number, -1 if v is none.
+func Count(v string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return n
+}
+
+// Small reads an index or the number of a process, -1 if v is none.
+func Small(v string) int {
+	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 32)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return int(n)
+}

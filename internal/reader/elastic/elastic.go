@@ -27,9 +27,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -309,24 +309,7 @@ func isException(name string) bool {
 // printable is the first line of a message without escapes and control bytes.
 func printable(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	text = evidence.Escapes.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f || r >= 0x80 && r <= 0x9f {
-			return -1
-		}
-		return r
-	}, text)
-	return cut(text, maxText)
-}
-
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+	return textline.Cut(textline.Clean(text), maxText)
 }
 
 // spanOf is the place of data[at:end] as text, cut to maxQuote.

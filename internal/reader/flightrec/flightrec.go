@@ -86,19 +86,6 @@ func opens(head []byte, with byte) bool {
 	return len(head) > 0 && head[0] == with
 }
 
-// stoppable reads until ctx is done.
-type stoppable struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stoppable) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
-}
-
 // Read reads one dump. What lies behind it in the file is not looked at, but
 // read, so that the digest is the file's.
 func (flightrec) Read(ctx context.Context, in reader.Input, sink reader.Sink) error {
@@ -107,7 +94,7 @@ func (flightrec) Read(ctx context.Context, in reader.Input, sink reader.Sink) er
 		return err
 	}
 	defer rc.Close()
-	raw := stoppable{ctx, rc}
+	raw := reader.Stopping(ctx, rc)
 	limited := &io.LimitedReader{R: raw, N: maxBytes}
 	r := bufio.NewReaderSize(limited, 64<<10)
 	head, _ := r.Peek(4096)

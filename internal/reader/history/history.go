@@ -144,7 +144,7 @@ func (history) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 		return err
 	}
 	defer f.Close()
-	b := bufio.NewReaderSize(contextReader{ctx, f}, 1<<16)
+	b := bufio.NewReaderSize(reader.Stopping(ctx, f), 1<<16)
 	head, err := b.Peek(4096)
 	if len(head) == 0 {
 		if err == io.EOF {
@@ -161,17 +161,4 @@ func (history) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	default:
 		return readLines(b, out)
 	}
-}
-
-// A contextReader stops a read between two chunks when its context is done.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 const (
@@ -69,7 +70,7 @@ func (b *oomBlock) take(r *record, events []evidence.Event) []evidence.Event {
 		if e, _, ok := b.end(); ok {
 			out = append(out, e)
 		}
-		*b = oomBlock{open: true, inside: true, figures: evidence.Attrs{"invoker": evidence.TextOf(bounded(m[1], 64))}, pages: map[int64]int64{}, boot: r.boot}
+		*b = oomBlock{open: true, inside: true, figures: evidence.Attrs{"invoker": evidence.TextOf(textline.Cut(m[1], 64))}, pages: map[int64]int64{}, boot: r.boot}
 		b.first = r.blank(evidence.HostMemReport)
 		b.first.Attrs["what"] = evidence.TextOf("oom-killer-invoked")
 		for i := range events {
@@ -134,7 +135,7 @@ func (b *oomBlock) row(text string) {
 		b.largest = [2]int64{pid, pages}
 		b.name = ""
 		if f := strings.Fields(text); len(f) >= len(b.columns) {
-			b.name = bounded(f[len(f)-1], 64)
+			b.name = textline.Cut(f[len(f)-1], 64)
 		}
 	}
 }
@@ -161,7 +162,7 @@ func (b *oomBlock) event(r *record, e evidence.Event) (out *evidence.Event, mine
 			*b = oomBlock{open: true, inside: true, figures: evidence.Attrs{}, boot: r.boot}
 		}
 		if m := groupName.FindStringSubmatch(r.text); m != nil {
-			b.figures["group"] = evidence.TextOf(bounded(m[1], 256))
+			b.figures["group"] = evidence.TextOf(textline.Cut(m[1], 256))
 		}
 		b.choice = &e
 		return nil, true

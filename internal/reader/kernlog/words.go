@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
 
@@ -163,7 +163,7 @@ func about(s *evidence.Spec) bool {
 
 // blank is an event of kind at r with what the frame says.
 func (r *record) blank(kind evidence.Kind) evidence.Event {
-	e := evidence.Event{Kind: kind, Who: evidence.Nobody(), Stamp: r.stamp, Step: evidence.None, Text: bounded(strings.TrimSpace(r.line), maxQuote), Attrs: evidence.Attrs{}, Span: r.span}
+	e := evidence.Event{Kind: kind, Who: evidence.Nobody(), Stamp: r.stamp, Step: evidence.None, Text: textline.Cut(strings.TrimSpace(r.line), maxQuote), Attrs: evidence.Attrs{}, Span: r.span}
 	e.Who.Host = r.host
 	e.Stamp.Host = r.host
 	if !r.kernel {
@@ -181,7 +181,7 @@ func capture(e *evidence.Event, spec *evidence.Spec, name, text string) {
 	}
 	switch name {
 	case "host":
-		e.Who.Host = bounded(text, 253)
+		e.Who.Host = textline.Cut(text, 253)
 	case "bus_id":
 		e.Who.BusID = busID(text)
 	case "pid":
@@ -204,7 +204,7 @@ func busID(s string) string {
 	for len(domain) > 4 && domain[0] == '0' {
 		domain = domain[1:]
 	}
-	return bounded(domain+":"+rest, 32)
+	return textline.Cut(domain+":"+rest, 32)
 }
 
 // convert reads a captured text as a value of type t.
@@ -212,7 +212,7 @@ func convert(text string, t evidence.Type) (evidence.Value, bool) {
 	text = strings.TrimSpace(text)
 	switch t {
 	case evidence.Text:
-		return evidence.TextOf(bounded(text, maxQuote)), text != ""
+		return evidence.TextOf(textline.Cut(text, maxQuote)), text != ""
 	case evidence.Int:
 		n, err := strconv.ParseInt(strings.ReplaceAll(text, ",", ""), 10, 64)
 		return evidence.IntOf(n), err == nil
@@ -246,15 +246,4 @@ func size(text string) (evidence.Value, bool) {
 		return evidence.Value{}, false
 	}
 	return evidence.SizeOf(n*unit, n*unit), true
-}
-
-// bounded is at most n bytes of s, cut between characters.
-func bounded(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

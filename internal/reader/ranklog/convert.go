@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // convert reads text as a value of type t.
@@ -13,7 +14,7 @@ func convert(text string, t evidence.Type) (evidence.Value, bool) {
 	text = strings.TrimSpace(text)
 	switch t {
 	case evidence.Text:
-		return evidence.TextOf(bounded(text, 1024)), text != ""
+		return evidence.TextOf(textline.Cut(text, 1024)), text != ""
 	case evidence.Int:
 		n, err := strconv.ParseInt(strings.ReplaceAll(text, ",", ""), 0, 64)
 		if err != nil {

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // event starts an event of kind at message m.
 func (s *session) event(kind evidence.Kind, m *message) *evidence.Event {
-	e := &evidence.Event{Kind: kind, Who: m.who, Stamp: m.stamp, Step: s.stepOf(m.who.Rank), Text: bounded(strings.TrimSpace(m.text), maxText), Span: m.span}
+	e := &evidence.Event{Kind: kind, Who: m.who, Stamp: m.stamp, Step: s.stepOf(m.who.Rank), Text: textline.Cut(strings.TrimSpace(m.text), maxText), Span: m.span}
 	if e.Stamp.Known() {
 		return e
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // A forwardStack holds the last frames that stood outside a traceback. Anomaly
@@ -34,14 +35,14 @@ func (s *forwardStack) add(m *message) {
 	s.key, s.at = m.key, m.span.Line
 	if len(s.frames) < keepLast {
 		n, _ := strconv.Atoi(line)
-		s.frames = append(s.frames, evidence.Frame{File: bounded(path, 400), Line: n, Function: bounded(strings.TrimSpace(in), 200)})
+		s.frames = append(s.frames, evidence.Frame{File: textline.Cut(path, 400), Line: n, Function: textline.Cut(strings.TrimSpace(in), 200)})
 	}
 }
 
 // source takes the source line of the last frame.
 func (s *forwardStack) source(m *message) {
 	if n := len(s.frames); n > 0 && s.key == m.key && s.at == m.span.Line-1 && s.frames[n-1].Source == "" {
-		s.frames[n-1].Source = bounded(strings.TrimSpace(m.text), 400)
+		s.frames[n-1].Source = textline.Cut(strings.TrimSpace(m.text), 400)
 	}
 }
 

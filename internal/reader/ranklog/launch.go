@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // mark counts a launch. A banner alone begins another one only after a fault, an
@@ -89,7 +90,7 @@ func (m *message) prompt() {
 	if f == nil {
 		return
 	}
-	m.command = bounded(f[1], 2<<10)
+	m.command = textline.Cut(f[1], 2<<10)
 	words := shellWords(m.command)
 	for len(words) > 0 && assignment.MatchString(words[0]) {
 		words = words[1:]

@@ -174,14 +174,3 @@ func unescape(s string) string {
 
 var unescaper = strings.NewReplacer(`\u003e`, ">", `\u003c`, "<", `\u0026`, "&", `\u0027`, "'", `\n`, " ", `\t`, " ", `\r`, " ", `\"`, `"`, `\'`, "'",
 	"&gt;", ">", "&lt;", "<", "&amp;", "&", "&quot;", `"`, "&#39;", "'")
-
-// bounded cuts s to at most n bytes at a rune boundary.
-func bounded(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // The out-of-memory messages of PyTorch's device allocators
@@ -97,7 +98,7 @@ func (o *oomText) best(cands []string) {
 		if o.event.Attrs == nil || n > o.fields {
 			o.event.Attrs, o.fields, o.complete = attrs, n, complete
 			if i > 0 || len(cands) > 1 {
-				o.event.Text = bounded(strings.TrimLeft(o.lead, " ")+c, maxText)
+				o.event.Text = textline.Cut(strings.TrimLeft(o.lead, " ")+c, maxText)
 			}
 			if g, ok := attrs["gpu"]; ok {
 				o.event.Who.Device = int(g.I)

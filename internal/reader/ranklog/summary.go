@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 // A summary is torchrun's block of failed workers being read
@@ -106,7 +107,7 @@ func (b *summary) field(s *session, m *message, name, value string) {
 		}
 	case "host":
 		if h := strings.TrimSpace(value); h != "" {
-			e.Who.Host = bounded(h, 253)
+			e.Who.Host = textline.Cut(h, 253)
 			e.Stamp.Host = e.Who.Host
 		}
 	case "rank":

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
 
@@ -279,7 +280,7 @@ func (t *trace) feed(s *session, m *message) traceRole {
 			return roleInside
 		case t.goesOn(s, m, text):
 			if len(t.text) < maxMessage && !(t.style == styleGroup && strings.HasPrefix(trimmed, "+")) {
-				t.text += "\n" + bounded(trimmed, 512)
+				t.text += "\n" + textline.Cut(trimmed, 512)
 			}
 			return roleMore
 		}
@@ -400,7 +401,7 @@ func (t *trace) frame(s *session, m *message, text, trimmed string) traceRole {
 		if t.source && len(t.frames) > 0 && !caretLine.MatchString(body) {
 			last := &t.frames[len(t.frames)-1]
 			if last.Source == "" {
-				last.Source = bounded(strings.TrimSpace(body), 400)
+				last.Source = textline.Cut(strings.TrimSpace(body), 400)
 			}
 			t.source = false
 		}
@@ -469,7 +470,7 @@ func (t *trace) rich(s *session, m *message, text, trimmed string) traceRole {
 			t.push("", f[2], f[1])
 		} else if f := richSource.FindStringSubmatch(trimmed); f != nil {
 			if n := len(t.frames); n > 0 && t.frames[n-1].Source == "" {
-				t.frames[n-1].Source = bounded(f[1], 400)
+				t.frames[n-1].Source = textline.Cut(f[1], 400)
 			}
 		} else if f := richLine.FindStringSubmatch(trimmed); f != nil {
 			t.push(f[1], f[2], f[3])
@@ -488,7 +489,7 @@ func (t *trace) rich(s *session, m *message, text, trimmed string) traceRole {
 func (t *trace) ipython(text string) (traceRole, bool) {
 	if f := arrowLine.FindStringSubmatch(text); f != nil {
 		if n := len(t.frames); n > 0 && t.frames[n-1].Source == "" {
-			t.frames[n-1].Source = bounded(strings.TrimSpace(f[2]), 400)
+			t.frames[n-1].Source = textline.Cut(strings.TrimSpace(f[2]), 400)
 			if t.frames[n-1].Line == 0 {
 				t.frames[n-1].Line, _ = strconv.Atoi(f[1])
 			}
@@ -514,7 +515,7 @@ func (t *trace) push(file, line, function string) {
 	if i := strings.IndexByte(function, '('); i > 0 {
 		function = function[:i]
 	}
-	t.frames = append(t.frames, evidence.Frame{File: bounded(file, 400), Line: n, Function: bounded(strings.TrimSpace(function), 200)})
+	t.frames = append(t.frames, evidence.Frame{File: textline.Cut(file, 400), Line: n, Function: textline.Cut(strings.TrimSpace(function), 200)})
 	if len(t.frames) > keepFirst+keepLast {
 		t.frames = append(t.frames[:keepFirst], t.frames[keepFirst+1:]...)
 	}
@@ -598,10 +599,10 @@ func (t *trace) finish(s *session, link string) {
 func (t *trace) exception(s *session) *evidence.Event {
 	short := t.typ[strings.LastIndexByte(t.typ, '.')+1:]
 	text := strings.TrimSpace(t.text)
-	kind, attrs := evidence.Exception, evidence.Attrs{"type": evidence.TextOf(t.typ), "message": evidence.TextOf(bounded(text, maxMessage))}
+	kind, attrs := evidence.Exception, evidence.Attrs{"type": evidence.TextOf(t.typ), "message": evidence.TextOf(textline.Cut(text, maxMessage))}
 	switch {
 	case t.style == styleFatal:
-		kind, attrs = evidence.NativeCrash, evidence.Attrs{"what": evidence.TextOf(strings.ToLower(strings.ReplaceAll(bounded(text, 64), " ", "_")))}
+		kind, attrs = evidence.NativeCrash, evidence.Attrs{"what": evidence.TextOf(strings.ToLower(strings.ReplaceAll(textline.Cut(text, 64), " ", "_")))}
 	case short == "KeyboardInterrupt":
 		kind, attrs = evidence.Interrupted, evidence.Attrs{"what": evidence.TextOf("keyboard")}
 	case short == "SystemExit":
@@ -652,7 +653,7 @@ func (t *trace) whole(s *session, text string) *evidence.Event {
 	}
 	for _, sep := range []string{"", " "} {
 		m := *t.head
-		m.text = bounded(t.typ+": "+strings.ReplaceAll(text, "\n", sep), maxMessage)
+		m.text = textline.Cut(t.typ+": "+strings.ReplaceAll(text, "\n", sep), maxMessage)
 		m.full = m.text
 		for _, w := range s.want.words {
 			if !w.Exception || w.spec == nil || w.Literal == "" || !strings.Contains(m.text, w.Literal) || !w.on(s.art.Kind) {

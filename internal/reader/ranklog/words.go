@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 const maxJoin = 6 // following lines that a message is joined with at most
@@ -104,13 +105,13 @@ func (s *session) capture(e *evidence.Event, spec *evidence.Spec, name, text str
 	isInt := err == nil
 	switch {
 	case name == "host":
-		e.Who.Host = bounded(text, 253)
+		e.Who.Host = textline.Cut(text, 253)
 	case name == "epoch":
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			e.Epoch = f
 		}
 	case name == "bus_id":
-		e.Who.BusID = bounded(text, 32)
+		e.Who.BusID = textline.Cut(text, 32)
 	case !isInt:
 	case name == "rank":
 		if e.Who.Rank == evidence.None || e.Kind == evidence.RankInfo || e.Kind == evidence.LauncherSummary {

@@ -140,7 +140,7 @@ func (smi) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 
 // json reads a JSON document, which is held in memory.
 func (p *parser) json(ctx context.Context, r io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(contextReader{ctx, r}, maxJSON+1))
+	data, err := io.ReadAll(io.LimitReader(reader.Stopping(ctx, r), maxJSON+1))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -155,18 +155,6 @@ func (p *parser) json(ctx context.Context, r io.Reader) error {
 		p.s.Damage(p.span(l), fmt.Errorf("reading JSON: %w", bad))
 	}
 	return err
-}
-
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }
 
 // places finds the lines of ascending offsets.
