@@ -106,22 +106,7 @@ func (t *Timeline) identify() {
 			hosts[w.Host] = true
 		}
 	}
-	for full, name := range short(hosts) {
-		delete(hosts, full)
-		for _, it := range t.Items {
-			if it.Who.Host == full {
-				it.Who.Host = name
-			}
-			if it.Stamp.Host == full {
-				it.Stamp.Host = name
-			}
-		}
-		for i, h := range t.said {
-			if h == full {
-				t.said[i] = name
-			}
-		}
-	}
+
 	t.seatsByNumber()
 	for _, it := range t.Items {
 		w := &it.Who

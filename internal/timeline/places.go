@@ -84,12 +84,8 @@ func (t *Timeline) WorkerFolders(attempt int) int {
 	return n
 }
 
-// oneNamed has each host go by one name.
-//
-//  1. A folder named for a host is that of the host that the logs in it state, where
-//     they state one and no other folder's logs state the same.
-//  2. Of a name and the same name with its domain the short one is kept, where one
-//     domain only is in evidence.
+// oneNamed has a folder that is named for a host go by the host that the logs in it
+// state, where they state one and no other folder's logs state the same.
 func (t *Timeline) oneNamed() {
 	of, back := map[string]string{}, map[string]string{}
 	stated := func(m map[string]string, k, v string) {
@@ -113,23 +109,6 @@ func (t *Timeline) oneNamed() {
 			t.said[i] = h
 		}
 	}
-}
-
-// short returns by full name the short one of hosts that go by both.
-func short(hosts map[string]bool) map[string]string {
-	full := map[string][]string{}
-	for h := range hosts {
-		if name, domain, ok := strings.Cut(h, "."); ok && domain != "" && strings.Trim(name, "0123456789") != "" && hosts[name] {
-			full[name] = append(full[name], h)
-		}
-	}
-	to := map[string]string{}
-	for name, list := range full {
-		if len(list) == 1 {
-			to[list[0]] = name
-		}
-	}
-	return to
 }
 
 // NodeOf is the machine on which a pod ran, "" where no record says so or host is no pod.
