@@ -86,10 +86,10 @@ func own(fault, e *evidence.Event) answer {
 	if !sameHost(fault, e) {
 		return no
 	}
-	if fault.Who.BusID == "" || e.Who.BusID == "" {
+	switch a, b := evidence.BusID(fault.Who.BusID), evidence.BusID(e.Who.BusID); {
+	case a == "" || b == "":
 		return unknown
-	}
-	if busOf(fault.Who.BusID) == busOf(e.Who.BusID) {
+	case a == b:
 		return yes
 	}
 	return no
@@ -98,14 +98,4 @@ func own(fault, e *evidence.Event) answer {
 // sameHost reports whether two events may be of one host.
 func sameHost(a, b *evidence.Event) bool {
 	return a.Who.Host == "" || b.Who.Host == "" || a.Who.Host == b.Who.Host
-}
-
-// busOf writes a bus id in one form: the kernel prints four digits of the domain
-// and often no function, nvidia-smi eight digits.
-func busOf(id string) string {
-	id = strings.ToLower(id)
-	if i := strings.IndexByte(id, '.'); i >= 0 {
-		id = id[:i]
-	}
-	return strings.TrimLeft(id, "0")
 }

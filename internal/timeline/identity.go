@@ -443,7 +443,7 @@ func (t *Timeline) seat() {
 		if v, ok := it.Attrs["physical"]; ok && s.physical == evidence.None {
 			s.physical = int(v.I)
 		}
-		if b := bus(w.BusID); b != "" && s.BusID == "" && (it.Kind == evidence.RankInfo || it.Kind == evidence.CommCreated) {
+		if b := evidence.BusID(w.BusID); b != "" && s.BusID == "" && (it.Kind == evidence.RankInfo || it.Kind == evidence.CommCreated) {
 			s.BusID, s.proof = b, it.Span
 		}
 	}
@@ -513,7 +513,7 @@ func (t *Timeline) devices() {
 		if it.Kind != evidence.GPUUsage && it.Kind != evidence.GPUProcess {
 			continue
 		}
-		b, d := bus(it.Who.BusID), it.Who.Device
+		b, d := evidence.BusID(it.Who.BusID), it.Who.Device
 		if v, ok := it.Attrs["gpu"]; ok && d == evidence.None {
 			d = int(v.I)
 		}
@@ -561,7 +561,7 @@ func (t *Timeline) devices() {
 		if it.Who.BusID == "" || it.Who.Rank != evidence.None {
 			continue
 		}
-		b := bus(it.Who.BusID)
+		b := evidence.BusID(it.Who.BusID)
 		r, ok := rankAt[busOn{it.Who.Host, b}]
 		if !ok && (it.Who.Host == "" || !t.multi) {
 			r, ok = onlyBus(rankAt, b)
@@ -632,40 +632,6 @@ func (t *Timeline) bySMI(table map[slotOn]string, size map[string]int) {
 	}
 }
 
-// bus brings a PCI bus id into the form 0000:5d:00: nvidia-smi has eight digits of
-// domain and a function, the kernel four or eight and none, NCCL one hexadecimal
-// number, domain<<20 | bus<<12 | device<<4 | function.
-func bus(id string) string {
-	id = strings.ToLower(strings.TrimSpace(id))
-	if id == "" {
-		return ""
-	}
-	if !strings.Contains(id, ":") {
-		v, err := strconv.ParseUint(id, 16, 64)
-		if err != nil || v < 0x1000 {
-			return ""
-		}
-		return fmt.Sprintf("%04x:%02x:%02x", v>>20, v>>12&0xff, v>>4&0xff)
-	}
-	f := strings.Split(id, ":")
-	if len(f) == 2 {
-		f = append([]string{"0"}, f...)
-	}
-	if len(f) != 3 {
-		return ""
-	}
-	dev, _, _ := strings.Cut(f[2], ".")
-	var n [3]uint64
-	for i, x := range []string{f[0], f[1], dev} {
-		v, err := strconv.ParseUint(x, 16, 32)
-		if err != nil {
-			return ""
-		}
-		n[i] = v
-	}
-	return fmt.Sprintf("%04x:%02x:%02x", n[0], n[1], n[2])
-}
-
 // onlyDevice gives the kernel's records of device faults the rank that tells of one,
 // where there is one such rank and one such device.
 func (t *Timeline) onlyDevice() {
@@ -678,14 +644,14 @@ func (t *Timeline) onlyDevice() {
 			ranks[rank] = true
 		}
 		if slices.Contains(kernels, it.Kind) {
-			devices[busOn{it.Who.Host, cmp.Or(bus(it.Who.BusID), it.Who.BusID)}] = true
+			devices[busOn{it.Who.Host, cmp.Or(evidence.BusID(it.Who.BusID), it.Who.BusID)}] = true
 		}
 	}
 	if len(ranks) != 1 || len(devices) != 1 {
 		return
 	}
 	for _, it := range t.Items {
-		if own, b := bus(t.Seat(rank).BusID), bus(it.Who.BusID); own != "" && b != "" && own != b {
+		if own, b := evidence.BusID(t.Seat(rank).BusID), evidence.BusID(it.Who.BusID); own != "" && b != "" && own != b {
 			continue // the rank says on which device it works
 		}
 		if h := t.hostOf[rank]; slices.Contains(kernels, it.Kind) && it.Who.Rank == evidence.None && (h == "" || it.Who.Host == "" || evidence.SameHost(h, it.Who.Host)) {
@@ -700,7 +666,7 @@ func (t *Timeline) OtherDevice(record, b *Item) bool {
 	if record.Attempt >= 0 || record.Kind == evidence.LinkError || record.Who.Rank != evidence.None || b.Who.Rank == evidence.None {
 		return false
 	}
-	x, y := bus(record.Who.BusID), bus(t.Seat(b.Who.Rank).BusID)
+	x, y := evidence.BusID(record.Who.BusID), evidence.BusID(t.Seat(b.Who.Rank).BusID)
 	return x != "" && y != "" && x != y
 }
 

@@ -63,7 +63,7 @@ func (t *Timeline) stray(it *Item, own *belongings) string {
 		if host == "" && !t.multi {
 			host = own.only
 		}
-		if at := own.buses[host]; len(at) > 0 && it.Who.BusID != "" && !at[bus(it.Who.BusID)] {
+		if at := own.buses[host]; len(at) > 0 && it.Who.BusID != "" && !at[evidence.BusID(it.Who.BusID)] {
 			return "no rank of the job works on the device at " + it.Who.BusID
 		}
 	}
@@ -202,7 +202,7 @@ func (t *Timeline) places(own *belongings, world int) {
 			own.buses[s.Host] = map[string]bool{}
 		}
 		known[s.Host] = known[s.Host] && s.BusID != ""
-		own.buses[s.Host][bus(s.BusID)] = true
+		own.buses[s.Host][evidence.BusID(s.BusID)] = true
 		tables[s.Host] = tables[s.Host] || s.proof.Artifact == ""
 		on[s.Host]++
 	}
@@ -229,7 +229,7 @@ func (t *Timeline) places(own *belongings, world int) {
 func (t *Timeline) onThese(buses map[string]bool, host string, own *belongings) bool {
 	some := false
 	for _, it := range t.Items {
-		b := bus(it.Who.BusID)
+		b := evidence.BusID(it.Who.BusID)
 		if b == "" || it.Attempt >= 0 || !slices.Contains(machineFaults, it.Kind) || !own.process(it) || host != "" && it.Who.Host != "" && it.Who.Host != host {
 			continue
 		}
