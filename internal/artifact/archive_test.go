@@ -543,7 +543,7 @@ func FuzzArchive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o := Options{Stdin: bytes.NewReader(b), All: true, MaxArchiveBytes: 1 << 20, Sniff: func(evidence.Artifact, []byte) (string, int) { return "", 0 }}
-		r, err := Walk(context.Background(), []string{"-"}, o)
+		r, err := look(context.Background(), []string{"-"}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -143,24 +143,15 @@ type LimitError struct{ What string }
 
 func (e *LimitError) Error() string { return "over limit: " + e.What }
 
-// Walk looks at the paths: files, folders, archives, globs (as path.Match has
+// Look looks at the paths: files, folders, archives, globs (as path.Match has
 // them), and "-" for standard input. Nothing is read past its first 4 KiB
 // except archives that have to be read in order and standard input; what is in
 // those and recognised is kept, compressed, in memory and then in a temporary
-// file until Close.
+// file until Close. Seen.Result puts in order what was seen; before, what was seen
+// elsewhere can be joined.
 //
 // The error is ctx's, or names the paths when none of them exists; a missing
 // one among others is a Problem.
-func Walk(ctx context.Context, paths []string, o Options) (*Result, error) {
-	s, err := Look(ctx, paths, o)
-	if err != nil {
-		return nil, err
-	}
-	return s.Result(o), nil
-}
-
-// Look is the first half of Walk: it looks at every file, and Seen.Result puts in
-// order what it saw. Between the two, what was seen elsewhere can be joined.
 func Look(ctx context.Context, paths []string, o Options) (*Seen, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no path named")

@@ -65,7 +65,7 @@ func walk(t testing.TB, o Options, paths ...string) *Result {
 	if o.Sniff == nil {
 		o.Sniff = sniff
 	}
-	r, err := Walk(context.Background(), paths, o)
+	r, err := look(context.Background(), paths, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,15 +257,15 @@ func TestWalkNamed(t *testing.T) {
 
 func TestWalkErrors(t *testing.T) {
 	ctx := context.Background()
-	if _, err := Walk(ctx, []string{"no/such/place", "no/*.log"}, Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no/such/place") || !strings.Contains(err.Error(), "no/*.log") {
+	if _, err := look(ctx, []string{"no/such/place", "no/*.log"}, Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "no/such/place") || !strings.Contains(err.Error(), "no/*.log") {
 		t.Errorf("missing: %v", err)
 	}
-	if _, err := Walk(ctx, nil, Options{}); err == nil {
+	if _, err := look(ctx, nil, Options{}); err == nil {
 		t.Error("no path: no error")
 	}
 	done, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := Walk(done, []string{t.TempDir()}, Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := look(done, []string{t.TempDir()}, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	r := walk(t, Options{}, t.TempDir())
@@ -403,3 +403,12 @@ func BenchmarkForeignFolder(b *testing.B) {
 }
 
 func at(hour int) time.Time { return time.Date(2031, 5, 6, hour, 0, 0, 0, time.UTC) }
+
+// look is Look and its Result at once.
+func look(ctx context.Context, paths []string, o Options) (*Result, error) {
+	s, err := Look(ctx, paths, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.Result(o), nil
+}

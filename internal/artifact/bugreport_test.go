@@ -74,7 +74,7 @@ func members(t *testing.T, name string, data []byte, o Options) (out []string, p
 		t.Fatal(err)
 	}
 	o.Sniff = sniffReport
-	r, err := Walk(context.Background(), []string{file}, o)
+	r, err := look(context.Background(), []string{file}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

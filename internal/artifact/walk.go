@@ -19,7 +19,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
-// A walker is one Walk.
+// A walker is one Look.
 type walker struct {
 	o     Options
 	spool *spool

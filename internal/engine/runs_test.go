@@ -41,7 +41,14 @@ func TestRuns(t *testing.T) {
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no runs: %v", err)
 	}
-	for _, file := range dirs {
+	labelled(t, dirs)
+}
+
+// labelled diagnoses the input beside each case file and compares what it says with the
+// labels there and with the first lines kept in want.txt.
+func labelled(t *testing.T, cases []string) {
+	t.Helper()
+	for _, file := range cases {
 		dir := filepath.Dir(file)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			text, err := os.ReadFile(file)

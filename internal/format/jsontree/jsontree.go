@@ -154,23 +154,32 @@ func (p *parser) value(depth int, key string) (*Node, error) {
 	return n, err
 }
 
+// more goes to the next item of a list or object, past the comma before it where it
+// is not the first, and reports false at the end.
+func (p *parser) more(end byte, first bool) (bool, error) {
+	p.space()
+	switch {
+	case p.at >= len(p.data):
+		return false, ErrCut
+	case p.data[p.at] == end:
+		p.at++
+		return false, nil
+	case first:
+		return true, nil
+	case p.data[p.at] != ',':
+		return false, ErrSyntax
+	}
+	p.at++
+	return true, nil
+}
+
 func (p *parser) object(n *Node, depth int) error {
 	p.at++
 	for first := true; ; first = false {
-		p.space()
-		switch {
-		case p.at >= len(p.data):
-			return ErrCut
-		case p.data[p.at] == '}':
-			p.at++
-			return nil
-		case !first:
-			if p.data[p.at] != ',' {
-				return ErrSyntax
-			}
-			p.at++
-			p.space()
+		if more, err := p.more('}', first); !more {
+			return err
 		}
+		p.space()
 		if p.at >= len(p.data) {
 			return ErrCut
 		}
@@ -205,18 +214,8 @@ func (p *parser) array(n *Node, depth int, key string) error {
 	p.at++
 	streams := p.each != nil && depth <= 1
 	for first := true; ; first = false {
-		p.space()
-		switch {
-		case p.at >= len(p.data):
-			return ErrCut
-		case p.data[p.at] == ']':
-			p.at++
-			return nil
-		case !first:
-			if p.data[p.at] != ',' {
-				return ErrSyntax
-			}
-			p.at++
+		if more, err := p.more(']', first); !more {
+			return err
 		}
 		had := p.nodes
 		x, err := p.value(depth+1, "")
