@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -148,7 +147,7 @@ func convertSize(s string) (evidence.Value, error) {
 	if (f+1)*unit >= 1<<63 {
 		return evidence.Value{}, fmt.Errorf("%q is too large for a size", s)
 	}
-	return evidence.SizeOf(int64(math.Ceil(max(0, (f-half)*unit))), int64((f+half)*unit)), nil
+	return evidence.RoundedSize(f*unit, half*unit), nil
 }
 
 // A matcher applies one wording to text. Its regular expressions compile when

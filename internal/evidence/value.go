@@ -49,6 +49,28 @@ func (v Value) Mid() int64          { return v.Lo + (v.Hi-v.Lo)/2 }
 func (v Value) Valid() bool         { return v.T != 0 }
 func (a Attrs) Str(n string) string { return a[n].S }
 
+// RoundedSize is a size that was printed rounded to the nearest, of which at bytes were
+// read: half is half the last printed digit. Where no whole number of bytes lies
+// in between, because a fraction of a byte was printed, it is the two beside at.
+func RoundedSize(at, half float64) Value {
+	lo, hi := math.Ceil(at-half), math.Floor(at+half)
+	if lo > hi {
+		lo, hi = math.Floor(at), math.Ceil(at)
+	}
+	return SizeOf(clampBytes(lo), clampBytes(hi))
+}
+
+// clampBytes is f as a number of bytes: not negative, and no more than fit.
+func clampBytes(f float64) int64 {
+	switch {
+	case !(f > 0):
+		return 0
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	}
+	return int64(f)
+}
+
 // String prints v for people: sizes in binary units, floats with up to five
 // significant digits.
 func (v Value) String() string {

@@ -100,14 +100,13 @@ func parseSize(s string) (evidence.Value, bool) {
 		decimals = len(num) - dot - 1
 	}
 	if power == 0 && exp == 0 && decimals == 0 {
-		n := clampBytes(f)
-		if v, err := strconv.ParseInt(num, 10, 64); err == nil {
-			n = v
+		if n, err := strconv.ParseInt(num, 10, 64); err == nil {
+			return evidence.SizeOf(n, n), true
 		}
-		return evidence.SizeOf(n, n), true
+		return evidence.RoundedSize(f, 0), true
 	}
 	half := scale * math.Pow(10, -float64(decimals)) / 2
-	return evidence.SizeOf(clampBytes(math.Ceil(f*scale-half)), clampBytes(math.Floor(f*scale+half))), true
+	return evidence.RoundedSize(f*scale, half), true
 }
 
 // plainNumber takes thousands separators out of s and makes a decimal comma a
@@ -126,15 +125,4 @@ func plainNumber(s string) string {
 		}
 	}
 	return strings.Join(parts, "")
-}
-
-// clampBytes turns f into a byte count within the range of int64.
-func clampBytes(f float64) int64 {
-	switch {
-	case !(f > 0):
-		return 0
-	case f >= math.MaxInt64:
-		return math.MaxInt64
-	}
-	return int64(f)
 }

@@ -168,6 +168,9 @@ func TestSize(t *testing.T) {
 	if v, _ := size("66060288K", 1, true); v.Lo != 66060288<<10 || v.Hi != 66060288<<10+1023 {
 		t.Errorf("a measured size is %+v", v)
 	}
+	if v, ok := size("0.1", 1, true); !ok || v.Lo != 0 || v.Hi != 1 {
+		t.Errorf("a tenth of a byte is %+v", v)
+	}
 }
 
 func FuzzRead(f *testing.F) {

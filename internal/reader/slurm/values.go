@@ -42,7 +42,7 @@ func size(text string, unit int64, measured bool) (evidence.Value, bool) {
 	}
 	if dot := strings.IndexByte(text[:i], '.'); dot >= 0 { // rounded to the nearest
 		last := scale / math.Pow(10, float64(i-dot-1)) / 2
-		return evidence.SizeOf(int64(math.Ceil(max(0, at-last))), int64(math.Floor(at+last))), true
+		return evidence.RoundedSize(at, last), true
 	}
 	return evidence.SizeOf(int64(at), int64(at)+max(int64(scale), 1)-1), true
 }
