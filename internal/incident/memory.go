@@ -1,0 +1,359 @@
+package incident
+
+import "github.com/inquest-dev/inquest/internal/evidence"
+
+// MemorySchema is the name and version of the result of inquest memory.
+const MemorySchema = "inquest.memory/v1"
+
+// A Memory says what memory snapshots show: of each one and each device what made the
+// peak, what grew, how the reserve is cut up, and what another setting would have
+// changed. Bytes are integers. Events are indices of the device's trace, 0 the oldest.
+type Memory struct {
+	Schema    string           `json:"schema"`
+	Tool      Tool             `json:"tool"`
+	Snapshots []MemorySnapshot `json:"snapshots"` // by path
+	// Change is what grew from the first snapshot to the last, where several are of one
+	// process; null otherwise.
+	Change *MemoryChange `json:"change"`
+	// Ranks sets the snapshots of several ranks side by side; null for one.
+	Ranks     *MemoryRanks `json:"ranks"`
+	Limits    []Statement  `json:"limits"`
+	Artifacts []Artifact   `json:"artifacts"`
+	NotFound  []string     `json:"not_found"`
+}
+
+// A MemorySnapshot is one file.
+type MemorySnapshot struct {
+	Artifact string         `json:"artifact"`
+	Form     string         `json:"form"` // dict, segments, trace_plot, timeline
+	Rank     *int           `json:"rank"`
+	Host     *string        `json:"host"`
+	Settings MemorySettings `json:"settings"`
+	Lacks    []string       `json:"lacks"` // what this file does not hold, and what cannot be said for want of it
+	Devices  []MemoryDevice `json:"devices"`
+}
+
+type MemorySettings struct {
+	Stated      bool    `json:"stated"`
+	Conf        string  `json:"conf"`
+	Expandable  bool    `json:"expandable_segments"`
+	MaxSplit    *int64  `json:"max_split_size"` // null: unlimited
+	GCThreshold float64 `json:"garbage_collection_threshold"`
+	Roundup     string  `json:"roundup_power2_divisions"` // "" where off
+}
+
+// A MemoryDevice is what a snapshot shows of one device.
+type MemoryDevice struct {
+	Device        int                 `json:"device"`
+	Totals        MemoryTotals        `json:"totals"` // at the end, when the snapshot was taken
+	Trace         MemoryTrace         `json:"trace"`
+	Peak          *MemoryPeak         `json:"peak"` // null without a trace
+	Live          []MemoryUse         `json:"live"` // at the end, by stack, largest first
+	Growth        *MemoryGrowth       `json:"growth"`
+	Fragmentation MemoryFragmentation `json:"fragmentation"`
+	Pressure      MemoryPressure      `json:"pressure"`
+	Outside       *MemoryOutside      `json:"outside"`
+	Causes        []MemoryCause       `json:"causes"` // what the snapshot shows of known causes
+	Replay        *MemoryReplay       `json:"replay"` // null where it was not asked for or there is no trace
+	Timeline      *MemoryTimeline     `json:"timeline"`
+	Segments      []MemorySegment     `json:"segments"` // bounded, largest first
+	More          int                 `json:"more_segments"`
+	Stacks        []MemoryStack       `json:"stacks"` // those that the parts above name by index
+}
+
+// MemoryTotals equal what a sum over the file's segments, blocks and entries gives.
+type MemoryTotals struct {
+	Segments  int   `json:"segments"`
+	Blocks    int   `json:"blocks"`
+	Events    int   `json:"events"`
+	Reserved  int64 `json:"reserved"`
+	Allocated int64 `json:"allocated"`
+	Active    int64 `json:"active"`
+	Requested int64 `json:"requested"`
+	Free      int64 `json:"free"` // reserved less active
+	Private   int64 `json:"private_pools"`
+}
+
+type MemoryTrace struct {
+	Actions   map[string]int `json:"actions"`
+	Start     *Time          `json:"start"`
+	End       *Time          `json:"end"`
+	Seconds   *float64       `json:"seconds"`
+	Truncated string         `json:"truncated"` // how it is known that older entries were lost; "" where it is not
+	Steps     int            `json:"steps"`     // marked by annotations
+}
+
+// A MemoryPeak is the moment at which most was active.
+type MemoryPeak struct {
+	Event     int             `json:"event"`
+	Time      *Time           `json:"time"`
+	Step      string          `json:"step"`   // the annotation around it
+	Active    int64           `json:"active"` // as asked for, not rounded
+	Reserved  int64           `json:"reserved"`
+	Before    int64           `json:"before_trace"` // of it, alive since before the trace began
+	Stacks    []MemoryUse     `json:"stacks"`
+	Frames    []MemoryUse     `json:"frames"`     // by the innermost frame of the user's own code
+	Category  []MemoryUse     `json:"categories"` // parameter, gradient, ... where known
+	StepsMade []MemoryUse     `json:"made_in"`    // by the step in which it was allocated
+	Spans     []evidence.Span `json:"spans"`
+}
+
+// A MemoryUse is a share of memory.
+type MemoryUse struct {
+	Name   string         `json:"name"` // for people: function and place, category, step
+	Stack  *int           `json:"stack"`
+	Bytes  int64          `json:"bytes"`
+	Blocks int            `json:"blocks"`
+	Span   *evidence.Span `json:"span"`
+}
+
+type MemoryStack struct {
+	Index  int      `json:"index"`
+	Own    string   `json:"own"`    // innermost frame of the user's code, "" where there is none
+	Frames []string `json:"frames"` // innermost first, without the interpreter's and allocator's own
+}
+
+// MemoryGrowth is what did not come back.
+type MemoryGrowth struct {
+	Basis    string        `json:"basis"` // between which moments
+	From     int           `json:"from_event"`
+	To       int           `json:"to_event"`
+	Bytes    int64         `json:"bytes"` // active at To less at From
+	PerStep  *float64      `json:"per_step"`
+	Suspects []MemoryGrown `json:"suspects"`
+}
+
+// A MemoryGrown is a stack whose allocations pile up.
+type MemoryGrown struct {
+	MemoryUse
+	First   int      `json:"first_event"` // oldest that is still alive
+	Last    int      `json:"last_event"`
+	Steps   int      `json:"steps"` // in how many steps it left something behind
+	PerStep *float64 `json:"per_step"`
+	Why     string   `json:"why"`
+}
+
+type MemoryFragmentation struct {
+	Free          int64               `json:"free"`         // reserved, not active
+	LargestFree   int64               `json:"largest_free"` // block
+	LargestFreeAt *evidence.Span      `json:"largest_free_at"`
+	Request       *int64              `json:"request"` // the failed one, rounded; null without
+	Pools         []MemoryPoolUse     `json:"pools"`   // by pool, size class and stream
+	Pinned        []MemoryPinned      `json:"pinned"`  // segments mostly free that a live block holds, most free first
+	Says          string              `json:"says"`
+	Standing      string              `json:"standing"`
+	Missing       string              `json:"missing"`
+	Histogram     []MemoryFreeOfSizes `json:"free_by_size"`
+}
+
+type MemoryPoolUse struct {
+	Pool        string `json:"pool"` // default, or the id of a private one
+	Class       string `json:"class"`
+	Stream      uint64 `json:"stream"`
+	Segments    int    `json:"segments"`
+	Reserved    int64  `json:"reserved"`
+	Active      int64  `json:"active"`
+	Free        int64  `json:"free"`
+	LargestFree int64  `json:"largest_free"`
+}
+
+type MemoryPinned struct {
+	Segment evidence.Span `json:"segment"`
+	Total   int64         `json:"total"`
+	Active  int64         `json:"active"`
+	Stack   *int          `json:"stack"` // of its largest live block
+	Name    string        `json:"name"`
+}
+
+type MemoryFreeOfSizes struct {
+	UpTo   int64 `json:"up_to"`
+	Blocks int   `json:"blocks"`
+	Bytes  int64 `json:"bytes"`
+}
+
+type MemoryPressure struct {
+	OOMs []MemoryOOM `json:"ooms"`
+	// Flushes are bursts of segments given back before a new one, or a failure: the
+	// allocator's retry.
+	Flushes  []MemoryFlush `json:"flushes"`
+	Near     *float64      `json:"near_limit"` // fraction of the trace with reserved within 5 % of its own peak
+	Reserved int64         `json:"peak_reserved"`
+}
+
+type MemoryOOM struct {
+	Event       int             `json:"event"`
+	Time        *Time           `json:"time"`
+	Request     int64           `json:"request"`
+	DeviceFree  int64           `json:"device_free"`
+	Reserved    int64           `json:"reserved"`
+	Active      int64           `json:"active"`
+	LargestFree *int64          `json:"largest_free"`
+	Stack       *int            `json:"stack"`
+	Name        string          `json:"name"`
+	Survived    bool            `json:"survived"` // allocations went on after it
+	Spans       []evidence.Span `json:"spans"`
+}
+
+type MemoryFlush struct {
+	Event    int   `json:"event"`
+	Segments int   `json:"segments"`
+	Bytes    int64 `json:"bytes"`
+}
+
+// MemoryOutside is device memory beyond the allocator's: capacity less free less reserved at
+// an oom entry. It includes other processes.
+type MemoryOutside struct {
+	Bytes int64           `json:"bytes"`
+	Basis string          `json:"basis"`
+	Spans []evidence.Span `json:"spans"`
+}
+
+// A MemoryCause is what the snapshot says of one entry of the encyclopedia.
+type MemoryCause struct {
+	Fact  string          `json:"fact"` // declared fact
+	Value bool            `json:"value"`
+	Why   string          `json:"why"`
+	Spans []evidence.Span `json:"spans"`
+}
+
+// A MemoryReplay is the recorded history run through the simulated allocator: first under
+// the recorded settings, which shows how far it can be trusted, then under others.
+type MemoryReplay struct {
+	Version  string           `json:"version"` // of the allocator's rules
+	Fidelity MemoryFidelity   `json:"fidelity"`
+	Room     MemoryRoom       `json:"room"`
+	Lacks    []string         `json:"lacks"`
+	Answers  []MemoryAnswer   `json:"answers"` // empty where the fidelity is out of tolerance
+	Best     *int             `json:"best"`    // index of the change to make, null where none is proved
+	Recorded MemoryReplayPeak `json:"recorded"`
+}
+
+type MemoryReplayPeak struct {
+	Reserved int64 `json:"reserved"`
+	Event    int   `json:"event"`
+}
+
+type MemoryFidelity struct {
+	OK          bool    `json:"ok"`
+	Why         string  `json:"why"` // what is out of tolerance, or that nothing is
+	Events      int     `json:"events"`
+	Allocs      int     `json:"allocs"`
+	SameAddress int     `json:"same_address"`    // allocs placed exactly where they were
+	Segments    int     `json:"segment_events"`  // recorded
+	Matched     int     `json:"segment_matched"` // of them reproduced: action, size and place in the order
+	Extra       int     `json:"segment_extra"`   // reproduced but not recorded
+	CurveWorst  int64   `json:"reserved_worst"`  // largest difference of reserved, bytes
+	CurveMean   float64 `json:"reserved_mean"`   // mean difference
+	FinalBytes  int64   `json:"final_bytes"`     // reserved at the end, simulated less recorded
+	FinalSame   bool    `json:"final_same"`      // segments at the end are the same sizes
+	OOMs        int     `json:"ooms"`            // recorded
+	OOMsSame    int     `json:"ooms_same"`       // reproduced at the same event
+	Tolerance   string  `json:"tolerance"`       // the stated tolerance, in words
+	Forced      int     `json:"forced"`          // events where the simulation was set right by the record
+}
+
+// MemoryRoom is how much the allocator could have.
+type MemoryRoom struct {
+	Bytes *int64          `json:"bytes"` // null: not known
+	Basis string          `json:"basis"`
+	Spans []evidence.Span `json:"spans"`
+}
+
+// Answers of a replay.
+const (
+	Avoided    = "avoided"
+	NotAvoided = "not_avoided"
+	CannotTell = "cannot_tell"
+)
+
+type MemoryAnswer struct {
+	Setting      string `json:"setting"` // PYTORCH_CUDA_ALLOC_CONF, or what was changed otherwise
+	Answer       string `json:"answer"`
+	Why          string `json:"why"`
+	PeakReserved int64  `json:"peak_reserved"`
+	PeakEvent    int    `json:"peak_event"`
+	Margin       *int64 `json:"margin"` // room less peak; negative: short by
+	FailsAt      *int   `json:"fails_at"`
+	Request      *int64 `json:"request"`
+	Flushes      int    `json:"flushes"` // retries on the way: each is a stop of the device
+	Searched     bool   `json:"searched"`
+}
+
+// A MemoryTimeline is the history, cut into buckets of equally many events. Each
+// keeps its extremes, so that no peak is lost.
+type MemoryTimeline struct {
+	Events  int            `json:"events"`
+	Buckets []MemoryBucket `json:"buckets"`
+	Blocks  []MemoryLife   `json:"blocks"` // the largest allocations, each alone; the rest is in the curve
+	Rest    int            `json:"rest"`   // allocations that are not listed
+	Marks   []MemoryMark   `json:"marks"`
+}
+
+type MemoryBucket struct {
+	From        int   `json:"from"`
+	To          int   `json:"to"` // exclusive
+	Time        int64 `json:"time_us"`
+	ActiveMin   int64 `json:"active_min"`
+	ActiveMax   int64 `json:"active_max"`
+	ReservedMin int64 `json:"reserved_min"`
+	ReservedMax int64 `json:"reserved_max"`
+}
+
+// A MemoryLife is one allocation: from its alloc to the end of its free.
+type MemoryLife struct {
+	From  int    `json:"from"` // -1: before the trace
+	To    int    `json:"to"`   // -1: alive at the end
+	Addr  uint64 `json:"addr"`
+	Bytes int64  `json:"bytes"`
+	Stack int    `json:"stack"` // index of Stacks, -1 where none
+}
+
+type MemoryMark struct {
+	Event int    `json:"event"`
+	Kind  string `json:"kind"` // oom, step, snapshot, annotation
+	Text  string `json:"text"`
+}
+
+// A MemorySegment is a segment at the end, with its blocks.
+type MemorySegment struct {
+	Span       evidence.Span       `json:"span"`
+	Addr       uint64              `json:"addr"`
+	Total      int64               `json:"total"`
+	Stream     uint64              `json:"stream"`
+	Pool       string              `json:"pool"`
+	Class      string              `json:"class"` // small, large
+	Expandable bool                `json:"expandable"`
+	Blocks     []MemorySegmentPart `json:"blocks"`
+}
+
+type MemorySegmentPart struct {
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size"`
+	State  string `json:"state"` // active, pending, free
+	Stack  int    `json:"stack"`
+}
+
+type MemoryChange struct {
+	From     string      `json:"from"`
+	To       string      `json:"to"`
+	Reserved int64       `json:"reserved"`
+	Active   int64       `json:"active"`
+	Grown    []MemoryUse `json:"grown"`
+	Shrunk   []MemoryUse `json:"shrunk"`
+}
+
+type MemoryRanks struct {
+	Rows    []MemoryRank `json:"rows"`
+	Differs []Statement  `json:"differs"`
+}
+
+type MemoryRank struct {
+	Artifact string `json:"artifact"`
+	Rank     *int   `json:"rank"`
+	Device   int    `json:"device"`
+	Peak     int64  `json:"peak"`
+	Reserved int64  `json:"reserved"`
+	Active   int64  `json:"active"`
+	Largest  string `json:"largest"` // stack with most bytes at the peak
+	OOMs     int    `json:"ooms"`
+}
