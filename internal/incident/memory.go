@@ -279,8 +279,9 @@ type MemoryAnswer struct {
 	Searched     bool   `json:"searched"`
 }
 
-// A MemoryTimeline is the history, cut into buckets of equally many events. Each
-// keeps its extremes, so that no peak is lost.
+// A MemoryTimeline is the history, cut into buckets of equally many events, in their
+// order. Each keeps its extremes, so that no peak is lost: the most and the least that
+// stood after any of its events.
 type MemoryTimeline struct {
 	Events  int            `json:"events"`
 	Buckets []MemoryBucket `json:"buckets"`
@@ -295,6 +296,7 @@ type MemoryBucket struct {
 	Time        int64 `json:"time_us"`
 	ActiveMin   int64 `json:"active_min"`
 	ActiveMax   int64 `json:"active_max"`
+	PeakAt      int   `json:"peak_at"` // event of the first ActiveMax
 	ReservedMin int64 `json:"reserved_min"`
 	ReservedMax int64 `json:"reserved_max"`
 }
