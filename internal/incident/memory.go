@@ -79,13 +79,14 @@ type MemoryTrace struct {
 	Start     *Time          `json:"start"`
 	End       *Time          `json:"end"`
 	Seconds   *float64       `json:"seconds"`
-	Truncated string         `json:"truncated"` // how it is known that older entries were lost; "" where it is not
-	Steps     int            `json:"steps"`     // marked by annotations
+	Truncated string         `json:"truncated"`  // how it is known that older entries were lost; "" where it is not
+	Steps     int            `json:"steps"`      // complete ones
+	StepBasis string         `json:"step_basis"` // how it is known where they begin; "" where it is not
 }
 
 // A MemoryPeak is the moment at which most was active.
 type MemoryPeak struct {
-	Event     int             `json:"event"`
+	Event     int             `json:"event"` // -1: before the first one
 	Time      *Time           `json:"time"`
 	Step      string          `json:"step"`   // the annotation around it
 	Active    int64           `json:"active"` // as asked for, not rounded
@@ -118,9 +119,13 @@ type MemoryGrowth struct {
 	Basis    string        `json:"basis"` // between which moments
 	From     int           `json:"from_event"`
 	To       int           `json:"to_event"`
-	Bytes    int64         `json:"bytes"` // active at To less at From
-	PerStep  *float64      `json:"per_step"`
+	Bytes    int64         `json:"bytes"`    // active at To less at From
+	PerStep  *float64      `json:"per_step"` // null where the growth is not steady, or there are no steps
+	Says     string        `json:"says"`
 	Suspects []MemoryGrown `json:"suspects"`
+	Frames   []MemoryUse   `json:"frames"` // the suspects by the innermost frame of the user's own code
+	Common   string        `json:"common"` // innermost frame that all suspects have in common, "" where none is
+	Others   []MemoryGrown `json:"others"` // what else was left behind, and why it is no suspect
 }
 
 // A MemoryGrown is a stack whose allocations pile up.
@@ -175,9 +180,10 @@ type MemoryPressure struct {
 	OOMs []MemoryOOM `json:"ooms"`
 	// Flushes are bursts of segments given back before a new one, or a failure: the
 	// allocator's retry.
-	Flushes  []MemoryFlush `json:"flushes"`
-	Near     *float64      `json:"near_limit"` // fraction of the trace with reserved within 5 % of its own peak
-	Reserved int64         `json:"peak_reserved"`
+	Flushes   []MemoryFlush `json:"flushes"`
+	Near      *float64      `json:"near_limit"` // fraction of the trace with reserved within 5 % of the room; null where the room is not known
+	NearBasis string        `json:"near_basis"`
+	Reserved  int64         `json:"peak_reserved"`
 }
 
 type MemoryOOM struct {
@@ -191,13 +197,16 @@ type MemoryOOM struct {
 	Stack       *int            `json:"stack"`
 	Name        string          `json:"name"`
 	Survived    bool            `json:"survived"` // allocations went on after it
+	After       int             `json:"allocs_after"`
+	AtEnd       bool            `json:"at_end"` // the segments of the file are those of this moment
 	Spans       []evidence.Span `json:"spans"`
 }
 
 type MemoryFlush struct {
-	Event    int   `json:"event"`
-	Segments int   `json:"segments"`
-	Bytes    int64 `json:"bytes"`
+	Event    int    `json:"event"` // of the first segment given back
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+	Before   string `json:"before"` // segment: the retry got one; oom: it did not; "": nothing of the sort followed, as after empty_cache
 }
 
 // MemoryOutside is device memory beyond the allocator's: capacity less free less reserved at
@@ -212,6 +221,7 @@ type MemoryOutside struct {
 type MemoryCause struct {
 	Fact  string          `json:"fact"` // declared fact
 	Value bool            `json:"value"`
+	Bytes *int64          `json:"bytes"` // that the statement is about, where it is about any
 	Why   string          `json:"why"`
 	Spans []evidence.Span `json:"spans"`
 }
@@ -325,7 +335,8 @@ type MemorySegment struct {
 	Pool       string              `json:"pool"`
 	Class      string              `json:"class"` // small, large
 	Expandable bool                `json:"expandable"`
-	Blocks     []MemorySegmentPart `json:"blocks"`
+	Blocks     []MemorySegmentPart `json:"blocks"` // bounded
+	More       int                 `json:"more_blocks"`
 }
 
 type MemorySegmentPart struct {
@@ -350,12 +361,13 @@ type MemoryRanks struct {
 }
 
 type MemoryRank struct {
-	Artifact string `json:"artifact"`
-	Rank     *int   `json:"rank"`
-	Device   int    `json:"device"`
-	Peak     int64  `json:"peak"`
-	Reserved int64  `json:"reserved"`
-	Active   int64  `json:"active"`
-	Largest  string `json:"largest"` // stack with most bytes at the peak
-	OOMs     int    `json:"ooms"`
+	Artifact string  `json:"artifact"`
+	Rank     *int    `json:"rank"`
+	Device   int     `json:"device"`
+	Peak     int64   `json:"peak"`
+	Reserved int64   `json:"reserved"`
+	Active   int64   `json:"active"`
+	Host     *string `json:"host"`
+	Largest  string  `json:"largest"` // stack with most bytes at the peak
+	OOMs     int     `json:"ooms"`
 }
