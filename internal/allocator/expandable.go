@@ -1,0 +1,164 @@
+package allocator
+
+import "github.com/inquest-dev/inquest/internal/evidence"
+
+// expand is try_allocate_expandable_block: it maps as much as a request needs at the
+// lowest place of the pool's address space that has room.
+func (s *Sim) expand(pi int32, stream uint16, need int64) int32 {
+	id := s.findExpandable(pi, stream, need)
+	if id < 0 {
+		return -1
+	}
+	if s.blocks[id].state == unmapped {
+		if id = s.mapBlock(id, min(s.blocks[id].size, need)); id < 0 {
+			return -1
+		}
+	}
+	for s.blocks[id].size < need {
+		next := s.blocks[id].next
+		if next < 0 || s.blocks[next].state != unmapped {
+			return -1
+		}
+		want := min(need-s.blocks[id].size, s.blocks[next].size)
+		if id = s.mapBlock(next, want); id < 0 {
+			return -1
+		}
+	}
+	s.uncache(id)
+	return id
+}
+
+// findExpandable is find_expandable_block: the unmapped block with the lowest address
+// that has room together with a free one before it and free or unmapped ones after
+// it; where there is none, a new reservation.
+func (s *Sim) findExpandable(pi int32, stream uint16, need int64) int32 {
+	p := s.pools[pi]
+	if int(stream) < len(p.unmapped) && p.unmapped[stream] != nil {
+		set := p.unmapped[stream]
+		for at, ok := set.seek(0, 0); ok; at, ok = set.next(at) {
+			id := set.at(at).v
+			if prev := s.blocks[id].prev; prev >= 0 && s.blocks[prev].state == free {
+				id = prev
+			}
+			if s.hasRoom(id, need) {
+				return id
+			}
+		}
+	}
+	page := s.set.page(p.small)
+	size := int64(reserveUnset)
+	if s.set.Device > 0 {
+		size = min(s.set.Device, bytesMax/2) // 1 1/8 of the device, in whole pages
+		size += size / 8
+	}
+	size = (size + page - 1) / page * page
+	base, got, ok := s.place.Reserve(size, page, stream, p.id, p.small)
+	got -= got % page
+	if !ok || got <= 0 || !s.vacant(base, got) {
+		return -1
+	}
+	id := s.reserve(base, got, page, pi, stream)
+	if s.blocks[id].size < need {
+		return -1
+	}
+	return id
+}
+
+func (s *Sim) hasRoom(id int32, need int64) bool {
+	for n := int64(0); id >= 0; id = s.blocks[id].next {
+		b := &s.blocks[id]
+		if b.state != free && b.state != unmapped {
+			return false
+		}
+		if n += b.size; n >= need {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve makes an expandable segment without memory.
+func (s *Sim) reserve(base uint64, size, page int64, pi int32, stream uint16) int32 {
+	id := s.newBlock(block{addr: base, size: size, prev: -1, next: -1, pool: pi, stream: stream, state: unmapped})
+	s.blocks[id].res = s.newSpan(span{base: base, size: size, page: page, first: id})
+	setOf(&s.pools[pi].unmapped, stream).insert(base, 0, id)
+	return id
+}
+
+// mapBlock maps the first size bytes of an unmapped block, up to the end of a page,
+// and joins them with the free blocks beside them (map_block). It returns the free
+// block, or -1 where the driver refuses, in which case nothing was mapped.
+func (s *Sim) mapBlock(id int32, size int64) int32 {
+	b := &s.blocks[id]
+	r := &s.spans[b.res]
+	end := int64(b.addr-r.base) + size
+	got := min((end+r.page-1)/r.page*r.page-int64(b.addr-r.base), b.size)
+	s.Refused = Refusal{Need: got, Reserved: s.reserved}
+	if s.reserved+got > s.capacity {
+		return -1
+	}
+	unmappedSet := s.pools[b.pool].unmapped[b.stream]
+	unmappedSet.remove(b.addr, 0)
+	if got < b.size {
+		up := s.cut(id, got)
+		unmappedSet.insert(s.blocks[up].addr, 0, up)
+		b = &s.blocks[id]
+	}
+	addr := b.addr
+	b.state = free
+	s.reserved += got
+	s.pools[b.pool].reserved += got
+	if p := b.prev; p >= 0 && s.blocks[p].state == free {
+		s.uncache(p)
+		id = s.merge(p)
+	}
+	if n := s.blocks[id].next; n >= 0 && s.blocks[n].state == free {
+		s.uncache(n)
+		s.merge(id)
+	}
+	s.cache(id)
+	s.event(evidence.MemSegmentMap, addr, got, id)
+	return id
+}
+
+// unmap gives the whole pages inside a free block back (unmap_block); what is left
+// before and after them stays free. A reservation without memory is dropped.
+func (s *Sim) unmap(id int32) {
+	b := s.blocks[id]
+	r := s.spans[b.res]
+	from := (int64(b.addr-r.base) + r.page - 1) / r.page * r.page
+	to := (int64(b.addr-r.base) + b.size) / r.page * r.page
+	if from >= to {
+		return
+	}
+	s.uncache(id)
+	addr := r.base + uint64(from)
+	if addr > b.addr {
+		up := s.cut(id, int64(addr-b.addr))
+		s.cache(id)
+		id = up
+	}
+	if rest := b.addr + uint64(b.size) - (r.base + uint64(to)); rest > 0 {
+		s.cache(s.cut(id, to-from))
+	}
+	s.reserved -= to - from
+	p := s.pools[b.pool]
+	p.reserved -= to - from
+	s.blocks[id].state = unmapped
+	set := setOf(&p.unmapped, b.stream)
+	if n := s.blocks[id].prev; n >= 0 && s.blocks[n].state == unmapped {
+		set.remove(s.blocks[n].addr, 0)
+		id = s.merge(n)
+	}
+	if n := s.blocks[id].next; n >= 0 && s.blocks[n].state == unmapped {
+		set.remove(s.blocks[n].addr, 0)
+		s.merge(id)
+	}
+	s.event(evidence.MemSegmentUnmap, addr, to-from, id)
+	if m := &s.blocks[id]; m.prev < 0 && m.next < 0 {
+		s.dropSpan(m.addr)
+		s.drop(id)
+		return
+	}
+	set.insert(s.blocks[id].addr, 0, id)
+}
