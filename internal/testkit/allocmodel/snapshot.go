@@ -1,0 +1,129 @@
+package allocmodel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// A Program is what is run, with the stacks that its Ops name.
+type Program struct {
+	Ops    []Op
+	Frames []evidence.MemFrame
+	Stacks [][]uint32 // innermost first; 0 is empty
+}
+
+// Stream is the handle of the nth stream, 0 the default one.
+func Stream(n int) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return 0x55d0c0de0000 + uint64(n)*0x1040
+}
+
+func streamIndex(handle uint64) uint16 {
+	if handle == 0 {
+		return 0
+	}
+	return uint16((handle - 0x55d0c0de0000) / 0x1040)
+}
+
+// Pool is the id of the nth pool, 0 the default one.
+func Pool(n int) [2]int64 { return [2]int64{0, int64(n)} }
+
+// SnapOptions say how a snapshot is taken.
+type SnapOptions struct {
+	Ring       int                  // max_entries; 0: all
+	Skip       []evidence.MemAction // skip_actions
+	EventPools bool                 // entries state their pool, as the newest builds do
+	Old        bool                 // as of 2.0: no block addresses, no expandable, no times, no block frames
+}
+
+// Snapshot is what torch.cuda.memory._snapshot() would return after r.
+func (r *Run) Snapshot(p *Program, o SnapOptions) *evidence.MemSnapshot {
+	s := &evidence.MemSnapshot{
+		Form:     "dict",
+		Segments: slices.Clone(r.Segments),
+		Blocks:   slices.Clone(r.Blocks),
+		Traces:   make([]evidence.MemTrace, r.Device.Index+1),
+		Settings: evidence.MemSettings{
+			Conf: r.Settings.Conf(), MaxSplit: r.Settings.MaxSplit, HasMaxSplit: true,
+			GCThreshold: r.Settings.GCThreshold, HasThreshold: true,
+			Expandable: r.Settings.Expandable, Roundup: r.Settings.Roundup,
+		},
+		Annotations: slices.Clone(r.Annotations),
+		Stacks:      p.Stacks,
+		Frames:      p.Frames,
+		Notes:       []evidence.MemNote{{}},
+	}
+	s.Has = evidence.MemSections{Settings: !o.Old, Annotations: len(r.Annotations) > 0, BlockAddr: !o.Old, BlockFrames: !o.Old,
+		Requested: true, Expandable: !o.Old, SegmentPools: !o.Old, EventPools: o.EventPools, Times: !o.Old}
+	first := 0
+	if o.Ring > 0 {
+		kept := 0
+		for first = len(r.Events); first > 0 && kept < o.Ring; first-- {
+			if !slices.Contains(o.Skip, r.Events[first-1].Action) {
+				kept++
+			}
+		}
+	}
+	streams, pools := 1, 1
+	for _, e := range r.Events[first:] {
+		if slices.Contains(o.Skip, e.Action) {
+			continue
+		}
+		if !o.EventPools {
+			e.Pool = 0
+		}
+		if o.Old {
+			e.Time = 0
+		}
+		streams, pools = max(streams, int(e.Stream)+1), max(pools, int(e.Pool)+1)
+		s.Traces[r.Device.Index].Append(e)
+	}
+	s.Has.Traces = s.Traces[r.Device.Index].Len() > 1
+	for i := range s.Segments {
+		streams, pools = max(streams, int(s.Segments[i].Stream)+1), max(pools, int(s.Segments[i].Pool)+1)
+		if o.Old {
+			s.Segments[i].Expandable, s.Segments[i].Stack, s.Segments[i].Pool = false, 0, 0
+		}
+	}
+	if o.Old {
+		for i := range s.Blocks {
+			s.Blocks[i].Stack = 0
+		}
+		s.Settings = evidence.MemSettings{}
+	}
+	for i := range streams {
+		s.Streams = append(s.Streams, Stream(i))
+	}
+	for i := range pools {
+		s.Pools = append(s.Pools, Pool(i))
+	}
+	return s
+}
+
+// Conf is the settings as PYTORCH_CUDA_ALLOC_CONF states them.
+func (s Settings) Conf() string {
+	var parts []string
+	if s.Expandable {
+		parts = append(parts, "expandable_segments:True")
+	}
+	if s.MaxSplit >= 0 {
+		parts = append(parts, fmt.Sprintf("max_split_size_mb:%d", s.MaxSplit>>20))
+	}
+	if s.GCThreshold > 0 {
+		parts = append(parts, fmt.Sprintf("garbage_collection_threshold:%g", s.GCThreshold))
+	}
+	if s.Roundup != [16]int64{} {
+		var list []string
+		for i, d := range s.Roundup[:15] {
+			list = append(list, fmt.Sprintf("%d:%d", 1<<i, d))
+		}
+		list = append(list, fmt.Sprintf(">:%d", s.Roundup[15]))
+		parts = append(parts, "roundup_power2_divisions:["+strings.Join(list, ",")+"]")
+	}
+	return strings.Join(parts, ",")
+}
