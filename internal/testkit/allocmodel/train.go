@@ -12,11 +12,11 @@ func (b *builder) train(n int) {
 	act := between(r, 1<<16, 16<<20)
 	varying, keepGrads := chance(r, .6), chance(r, .4)
 	leak, eval, flush := chance(r, .25), chance(r, .4), chance(r, .25)
-	var params, grads, states []int
+	var grads, states []int
 	var sizes []int64
 	for range layers {
 		for _, s := range []int64{weight, weight / 3, 4096} {
-			params = append(params, b.alloc(s, 0, stackLoad))
+			b.alloc(s, 0, stackLoad)
 			sizes = append(sizes, s)
 		}
 	}
