@@ -49,6 +49,7 @@ var detectors = []struct {
 	{"batch", batch},
 	{"device memory", deviceMemory},
 	{"memory over time", memoryOverTime},
+	{"allocator counters", allocatorCounters},
 	{"devices", devices},
 	{"device health", deviceHealth},
 	{"non-finite values", nonfinite},

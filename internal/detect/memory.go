@@ -100,15 +100,25 @@ func memoryOverTime(in Input, f evidence.Known) {
 		rs = append(rs, e.Span)
 	})
 	f.Set("memory.retries", evidence.IntOf(retries), clip(rs)...)
+	afterInit(in, f)
+}
+
+// afterInit takes the first figure of allocated memory that was printed before any
+// training step; of the allocator's own counters only the failing process's.
+func afterInit(in Input, f evidence.Known) {
 	train := trainingOf(in)
-	in.each(evidence.MemReport, func(e *evidence.Event) {
+	take := func(e *evidence.Event) {
 		v, ok := e.Attrs["allocated"]
 		if _, done := f["memory.after_init"]; ok && !done {
-			if yes, known := train.begun(e); known && !yes {
+			if yes, known := train.begun(e); known && !yes && (in.Memory == nil || e.Span.Artifact != in.Memory.Span.Artifact || e.Span.Offset < in.Memory.Span.Offset) {
 				f.Set("memory.after_init", v, e.Span)
 			}
 		}
-	})
+	}
+	in.each(evidence.MemReport, take)
+	for _, e := range ownCounters(in) {
+		take(e)
+	}
 }
 
 // beforeFault takes the allocated memory that the failing rank logged last before the

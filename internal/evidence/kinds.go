@@ -74,6 +74,7 @@ const (
 	OOMRecovered     Kind = "oom_recovered"
 	MemPressure      Kind = "mem_pressure"
 	MemReport        Kind = "mem_report"
+	MemSummary       Kind = "mem_summary"
 	HostOOMKill      Kind = "host_oom_kill"
 	HostOOMSched     Kind = "host_oom_sched"
 	HostOOMRay       Kind = "host_oom_ray"
@@ -197,6 +198,11 @@ var Specs = [...]Spec{
 	{OOMRecovered, "out of memory was caught and handled by the framework or user code", DeviceMemory, RoleRecovered, 0, []AttrSpec{attrWhat, {"from", Int, "batch before"}, {"to", Int, "batch after"}}},
 	{MemPressure, "the allocator works near its limit (retries, cache flushes); not a failure", "", RoleNotice, 0, []AttrSpec{attrWhat, {"count", Int, ""}}},
 	{MemReport, "device memory figures printed by the run", "", RoleContext, 0, []AttrSpec{attrWhat, {"allocated", Size, ""}, {"reserved", Size, ""}, {"free", Size, ""}, {"capacity", Size, ""}, {"peak_allocated", Size, ""}, {"peak_reserved", Size, ""}}},
+	{MemSummary, "the counters of PyTorch's allocator for one device, as memory_summary or memory_stats prints them", "", RoleContext, 0, []AttrSpec{{"what", Text, "summary (the table) or stats"}, attrGPU,
+		{"allocated", Size, "in live tensors, rounded"}, {"peak_allocated", Size, ""}, {"active", Size, "allocated, and freed blocks that another stream may still use"}, {"peak_active", Size, ""},
+		{"requested", Size, "as asked for, before rounding"}, {"peak_requested", Size, ""}, {"reserved", Size, "held from the driver"}, {"peak_reserved", Size, ""},
+		{"inactive", Size, "free, in segments that are partly in use: inactive_split, non-releasable"}, {"peak_inactive", Size, ""},
+		{"retries", Int, "times that the cache was flushed to try again"}, {"ooms", Int, "requests refused"}}},
 
 	// Host and shared memory.
 	{HostOOMKill, "the kernel's OOM killer ended a process", HostMemory, RoleFault, 20, []AttrSpec{attrPID, {"name", Text, "process name, at most 15 bytes"}, {"constraint", Text, "memcg, none, cpuset"}, {"rss", Size, "anonymous resident bytes"}, {"shmem", Size, "shared resident bytes"}, {"group", Text, "control group whose limit was reached"}, {"limit", Size, "of that group"}, {"used", Size, "by that group"}, {"invoker", Text, "process whose request could not be met"}, {"tasks", Int, "processes in the table printed"}, {"largest", Text, "largest process of that table"}, {"largest_pid", Int, ""}, {"largest_rss", Size, ""}, attrWhat}},

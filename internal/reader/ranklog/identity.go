@@ -50,7 +50,8 @@ func (s *session) survey(head []byte) framing {
 			continue
 		}
 		all++
-		if i := strings.Index(text[:min(len(text), 65)], ": "); i > 1 && hostName(text[:i]) && !strings.HasSuffix(text[:i], "Error") {
+		if i := strings.Index(text[:min(len(text), 65)], ": "); i > 1 && hostName(text[:i]) && !strings.HasSuffix(text[:i], "Error") &&
+			strings.Trim(text[i+2:], "0123456789.eE+-") != "" { // a key and its number
 			hosts[text[:i]]++
 		}
 		if part {

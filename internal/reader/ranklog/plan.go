@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/memtext"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
 
@@ -44,6 +45,8 @@ const (
 	aSummary                    // torchrun's summary of failed workers
 	aPrompt                     // a shell command line
 	aSetting                    // a configuration key
+	aMemTable                   // a table of memory_summary
+	aMemStats                   // an entry of memory_stats
 	aTime                       // a line that is worth its time and identity only
 )
 
@@ -58,6 +61,8 @@ var structures = []struct {
 	{aFatal, []string{"Fatal Python error: "}},
 	{aDeviceOOM, []string{"CUDA out of memory", "HIP out of memory", "XPU out of memory", "NPU out of memory", "MUSA out of memory", "MLU out of memory", "MPS backend out of memory", "would exceed allowed memory"}},
 	{aSummary, []string{"ChildFailedError:", "Root Cause (first observed failure)"}},
+	{aMemTable, []string{"PyTorch CUDA memory", "PyTorch NPU memory", "cudaMalloc retries:", "npuMalloc retries:"}},
+	{aMemStats, memtext.Keys},
 	{aPrompt, []string{"$ # ", "$ python", "$ torchrun", "$ accelerate ", "$ srun ", "$ sbatch ", "$ deepspeed ", "$ mpirun ", "$ mpiexec ", "$ bash ", "$ sh ",
 		"$ ./", "$ CUDA_", "$ PYTORCH_", "$ NCCL_", "$ TORCH_", "$ XLA_", "$ TF_", "$ OMP_", "$ WORLD_SIZE=", "$ nohup ", "$ env ", "$ docker run", "$ ray job", "$ uv run", "$ poetry run", "$ fairseq-train", "$ llamafactory-cli", "$ axolotl ", "$ litgpt ", "$ vllm ",
 		"+ python", "+ torchrun", "+ accelerate ", "+ srun ", "+ deepspeed ", "+ mpirun ", "+ exec python", "+ exec torchrun", "+ CUDA_", "+ PYTORCH_", "+ NCCL_", "+ uv run", "+ llamafactory-cli"}},

@@ -57,6 +57,8 @@ type session struct {
 	joins   []*join
 	summary map[key]*summary
 	partial map[string]*partialLine
+	tables  map[key]*memText // memory_summary
+	dumps   map[key]*memText // memory_stats
 
 	expired   int64 // line at which silent tracebacks were last looked for
 	afterFile int64 // the last line that was a frame of no open traceback
@@ -132,7 +134,7 @@ func newSession(want *wanted, art evidence.Artifact, sink reader.Sink, headText 
 	s := &session{
 		want: want, art: art, sink: sink, lastStep: evidence.None,
 		marked: map[int]bool{}, steps: map[int]*int64{}, stated: map[string]bool{}, pids: map[procKey]int{}, comms: map[procKey]member{},
-		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{},
+		traces: map[key]*trace{}, summary: map[key]*summary{}, partial: map[string]*partialLine{}, tables: map[key]*memText{}, dumps: map[key]*memText{},
 		groups: map[groupKey]*group{}, creators: map[procKey]bool{}, quiet: map[quietKey]*postponed{}, matched: map[*wording]int{}, seen: map[string][]sighting{},
 	}
 	s.base = evidence.Nobody()
@@ -222,7 +224,7 @@ func (s *session) visit(l *scan.Line) bool {
 
 // following reports whether something needs the next line.
 func (s *session) following() bool {
-	return s.afterFile == s.line.Number || len(s.traces) > 0 || len(s.joins) > 0 || len(s.summary) > 0 || len(s.partial) > 0 || s.setting.inBlock()
+	return s.afterFile == s.line.Number || len(s.traces) > 0 || len(s.joins) > 0 || len(s.summary) > 0 || len(s.partial) > 0 || s.setting.inBlock() || s.inMemory()
 }
 
 // metric hands the line in hand to the metric parsers.
@@ -466,6 +468,7 @@ func (s *session) take(m *message) (code bool) {
 	figures := s.feedJoins(m)
 	s.feedSummary(m)
 	s.setting.follow(s, m)
+	s.memory(m)
 	if len(m.hits) > 0 {
 		s.match(m, tb, role)
 	}
@@ -526,6 +529,7 @@ func (s *session) newLaunch() {
 	for _, t := range s.openTraces() { // these belong to the launch that ends
 		t.close(s)
 	}
+	s.closeMemory()
 	s.flushComms()
 	s.flushGroups()
 	s.launch++
@@ -556,6 +560,7 @@ func (s *session) finish(stats scan.Stats) {
 	for _, b := range s.openSummaries() {
 		b.end(s)
 	}
+	s.closeMemory()
 	s.flushComms()
 	s.flushGroups()
 	s.m.end()
