@@ -138,7 +138,7 @@ type Owner struct {
 // beside are the kinds of artifacts that record something beside the run's own
 // output: the machine, the scheduler, a dump of one library's state. They begin no
 // launch; the timeline lists their events with the attempts that they can concern.
-var beside = []string{"hosttext", "kernlog", "smi", "kube", "slurm", "elastic", "flightrec", "stacks"}
+var beside = []string{"hosttext", "kernlog", "smi", "kube", "slurm", "elastic", "flightrec", "memsnap", "stacks"}
 
 // Beside reports whether the artifacts of a kind stand beside the run's output.
 func Beside(kind string) bool { return slices.Contains(beside, kind) }

@@ -74,6 +74,8 @@ const (
 	OOMRecovered     Kind = "oom_recovered"
 	MemPressure      Kind = "mem_pressure"
 	MemReport        Kind = "mem_report"
+	MemSnapshotted   Kind = "mem_snapshot"
+	MemSnapshotOOM   Kind = "mem_snapshot_oom"
 	MemSummary       Kind = "mem_summary"
 	HostOOMKill      Kind = "host_oom_kill"
 	HostOOMSched     Kind = "host_oom_sched"
@@ -198,6 +200,9 @@ var Specs = [...]Spec{
 	{OOMRecovered, "out of memory was caught and handled by the framework or user code", DeviceMemory, RoleRecovered, 0, []AttrSpec{attrWhat, {"from", Int, "batch before"}, {"to", Int, "batch after"}}},
 	{MemPressure, "the allocator works near its limit (retries, cache flushes); not a failure", "", RoleNotice, 0, []AttrSpec{attrWhat, {"count", Int, ""}}},
 	{MemReport, "device memory figures printed by the run", "", RoleContext, 0, []AttrSpec{attrWhat, {"allocated", Size, ""}, {"reserved", Size, ""}, {"free", Size, ""}, {"capacity", Size, ""}, {"peak_allocated", Size, ""}, {"peak_reserved", Size, ""}}},
+	{MemSnapshotted, "a memory snapshot or memory timeline of one device, at the moment when it was taken", "", RoleContext, 0, []AttrSpec{attrGPU, {"form", Text, "dict, segments, trace_plot, timeline"}, {"segments", Int, ""}, {"blocks", Int, ""}, {"events", Int, "entries of its history; of a timeline: states"}, {"ooms", Int, "entries that record a failure"},
+		{"reserved", Size, "bytes of the segments"}, {"allocated", Size, "bytes in live blocks"}, {"active", Size, "allocated, and freed but still awaited by a stream; of a timeline: at its last state"}, {"requested", Size, "bytes asked for, of the active ones"}, {"peak", Size, "of a timeline: most bytes alive"}, {"cut", Bool, "the file is damaged: what follows in it is unknown"}}},
+	{MemSnapshotOOM, "the history in a memory snapshot records that a request failed", "", RoleContext, 0, []AttrSpec{attrGPU, {"requested", Size, "bytes of the block, rounded"}, {"free", Size, "bytes free on the device, all processes"}, {"reserved", Size, "bytes of the segments at that moment"}, {"event", Int, "index in the device's history"}, {"last", Bool, "the history ends with it, save for frees and other failures"}}},
 	{MemSummary, "the counters of PyTorch's allocator for one device, as memory_summary or memory_stats prints them", "", RoleContext, 0, []AttrSpec{{"what", Text, "summary (the table) or stats"}, attrGPU,
 		{"allocated", Size, "in live tensors, rounded"}, {"peak_allocated", Size, ""}, {"active", Size, "allocated, and freed blocks that another stream may still use"}, {"peak_active", Size, ""},
 		{"requested", Size, "as asked for, before rounding"}, {"peak_requested", Size, ""}, {"reserved", Size, "held from the driver"}, {"peak_reserved", Size, ""},

@@ -11,7 +11,7 @@ import "iter"
 // it is shown.
 type MemSnapshot struct {
 	Artifact string
-	Form     string // "dict", "segments" (list of segments only), "trace_plot" (inside its HTML)
+	Form     string // "dict", "segments" (list of segments only), "trace_plot" (inside its HTML), "timeline"
 	Has      MemSections
 
 	// Segments are sorted by device, then address; Blocks tile them in order.
@@ -32,6 +32,10 @@ type MemSnapshot struct {
 	Pools   [][2]int64   // Pools[i] is the id of pool i; pool 0 is (0,0), the default pools
 	Notes   []MemNote    // Notes[0] is empty
 	Damage  []SnapDamage // what could not be read; what could is above
+
+	// Timeline is what a file of the form "timeline" holds, which has nothing of the above;
+	// nil otherwise.
+	Timeline *MemTimeline
 }
 
 // MemSections says which sections a snapshot has and how far they go.

@@ -53,6 +53,12 @@ type Tallier interface {
 	Tally(what string, n int64)
 }
 
+// Snapshots is a Sink that takes memory snapshots whole: they are handed over once
+// read, before the events that point into them, and belong to the sink from then on.
+type Snapshots interface {
+	MemSnapshot(*evidence.MemSnapshot)
+}
+
 // An Input is one artifact, opened, bounded and closed by the engine.
 type Input struct {
 	Artifact evidence.Artifact

@@ -71,7 +71,7 @@ func (v *Value) Get(key string) *Value {
 type Mode uint8
 
 const (
-	Data  Mode = iota // they are errors
+	Data  Mode = iota // they are errors, save for calls of a ListBuilder, which are left out
 	Inert             // they become KindGlobal, KindCall, KindPersID and the like
 )
 
@@ -193,7 +193,7 @@ func (b *builder) top() (*Value, error) {
 func (b *builder) step(t *Token) error {
 	if t.Op.Acts() {
 		if b.Mode == Data {
-			return errors.New("would import, call or ask for something; only data is read")
+			return b.harmless(t)
 		}
 		return b.act(t)
 	}
@@ -504,6 +504,26 @@ func hex(s string, digits int) (rune, bool) {
 	}
 	n, err := strconv.ParseUint(s[:digits], 16, 32)
 	return rune(n), err == nil && n <= utf8.MaxRune
+}
+
+var errActs = errors.New("would import, call or ask for something; only data is read")
+
+// harmless runs the opcodes that act, in data mode: a ListBuilder is a node until
+// it is called, and its argument takes the place of the call.
+func (b *builder) harmless(t *Token) error {
+	switch {
+	case t.Op == Global && ListBuilder(t.Data):
+		return b.add(t, Value{Kind: KindGlobal, Text: global(t.Data)})
+	case t.Op == Reduce:
+		args, err := b.pop(2)
+		if err != nil {
+			return err
+		}
+		if call, of := args[0], args[1]; call.Kind == KindGlobal && of.Kind == KindTuple && len(of.Items) == 1 {
+			return b.push(of.Items[0])
+		}
+	}
+	return errActs
 }
 
 // act makes the inert node of an opcode that acts.

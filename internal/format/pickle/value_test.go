@@ -201,6 +201,32 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestListBuilders reads lists as PyTorch's C++ writer puts them down.
+func TestListBuilders(t *testing.T) {
+	for in, want := range map[string]string{
+		"\x80\x02ctorch.jit._pickle\nbuild_intlist\nq\x00(](K\x01K\x02etR.":                         "[1, 2]",
+		"\x80\x02ctorch.jit._pickle\nbuild_doublelist\n](K\x01e\x85R.":                              "[1]",
+		"\x80\x02](ctorch.jit._pickle\nbuild_boollist\nq\x00(](\x88etRh\x00(]tRe.":                  "[[True], []]",
+		"\x80\x02ctorch.jit._pickle\nbuild_tensorlist\n(](K\x01etR.":                                "GLOBAL at offset 2: would import",
+		"\x80\x02ctorch.jit._pickle\nbuild_intlist\n(]]tR.":                                         "REDUCE at offset 39: would import",
+		"\x80\x02ctorch.jit._pickle\nbuild_intlist\n]R.":                                            "REDUCE at offset 36: would import",
+		"\x80\x02](K\x01eK\x02\x85R.":                                                               "REDUCE at offset 10: would import",
+		"\x80\x04\x8c\x11torch.jit._pickle\x8c\x0dbuild_intlist\x93(](K\x01etR.":                    "STACK_GLOBAL at offset 36: would import",
+		"\x80\x02ctorch.jit._pickle\nbuild_intlist\n(](K\x01et\x81.":                                "NEWOBJ at offset 42: would import",
+		"\x80\x02ctorch.jit._pickle\nbuild_intlist\n}b.":                                            "BUILD at offset 36: would import",
+		"\x80\x02](ctorch.jit._pickle\nbuild_intlist\nq\x00ctorch.jit._pickle\nrestore_type_tag\n.": "GLOBAL at offset 39: would import",
+	} {
+		v, err := Read(strings.NewReader(in), Options{})
+		got := show(v, 0)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	bomb := "\x80\x02]q\x00(" + strings.Repeat("h\x00", 1000) + "e."
 	if _, err := Read(strings.NewReader(bomb), Options{Nodes: 100}); err == nil {

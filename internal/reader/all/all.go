@@ -10,6 +10,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/hosttext"
 	"github.com/inquest-dev/inquest/internal/reader/kernlog"
 	"github.com/inquest-dev/inquest/internal/reader/kube"
+	"github.com/inquest-dev/inquest/internal/reader/memsnap"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
@@ -25,6 +26,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		kube.New(log),
 		slurm.New(),
 		flightrec.New(),
+		memsnap.New(),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
