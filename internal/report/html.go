@@ -62,7 +62,7 @@ func writeHTML(w io.Writer, inc *incident.Incident, o Options) error {
 		script = asset("uplot/uPlot.iife.min.js") + script
 	}
 	v.Style, v.Script = template.CSS(style), template.JS(script)
-	v.Policy = template.HTML(fmt.Sprintf(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'">`, hashOf(style), hashOf(script)))
+	v.Policy = policyOf(style, script)
 	if err := t.ExecuteTemplate(w, "page.html", v); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
@@ -76,6 +76,11 @@ func asset(name string) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// policyOf allows exactly this style and this script, and no request.
+func policyOf(style, script string) template.HTML {
+	return template.HTML(fmt.Sprintf(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'">`, hashOf(style), hashOf(script)))
 }
 
 // hashOf is the source expression that allows an inline element with this text.

@@ -53,6 +53,19 @@ func checkPage(t *testing.T, inc *incident.Incident, who string) {
 	if n := len(page); n > 600<<10 {
 		t.Errorf("the page has %d bytes", n)
 	}
+	checkMarkup(t, page, func(body string) {
+		var back incident.Incident
+		unmarshal(t, []byte(body), &back)
+		if back.ID != inc.ID || len(back.Series) != len(inc.Series) || back.FirstFault != nil && back.FirstFault.Text != inc.FirstFault.Text {
+			t.Error("the incident in the page is another")
+		}
+	})
+}
+
+// checkMarkup checks what TestPage says of any page; data sees each element that holds
+// JSON.
+func checkMarkup(t *testing.T, page string, data func(body string)) {
+	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		t.Fatal(err)
@@ -117,11 +130,7 @@ func checkPage(t *testing.T, inc *incident.Incident, who string) {
 		case "script":
 			body := text(n)
 			if typ, _ := attr(n, "type"); typ == "application/json" {
-				var back incident.Incident
-				unmarshal(t, []byte(body), &back)
-				if back.ID != inc.ID || len(back.Series) != len(inc.Series) || back.FirstFault != nil && back.FirstFault.Text != inc.FirstFault.Text {
-					t.Error("the incident in the page is another")
-				}
+				data(body)
 				continue
 			}
 			if !strings.Contains(policy, "script-src '"+hashOf(body)+"'") {

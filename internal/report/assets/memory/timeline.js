@@ -1,0 +1,199 @@
+// Drawing one device's history.
+
+const margin = { left: 76, right: 14, top: 26, bottom: 40 };
+const hues = 10; // stacks with a colour of their own
+
+// theme reads the colours of the page, which follow light and dark.
+function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const get = (name) => style.getPropertyValue("--" + name).trim();
+  const out = { hues: [] };
+  for (const name of ["ink", "soft", "line", "card", "plot", "grid", "bad", "open", "focus", "reserved", "active", "fill", "rest", "kx", "pick", "seg-active", "seg-pending", "seg-free", "seg-edge"]) out[name] = get(name);
+  for (let i = 0; i < hues; i++) out.hues.push(get("k" + i));
+  return out;
+}
+
+// pixel is #rrggbb as a pixel of an ImageData, lightened (share > 0) or darkened.
+function pixel(hex, share = 0) {
+  const part = (i) => {
+    const v = parseInt(hex.slice(i, i + 2), 16);
+    return Math.round(share > 0 ? v + (255 - v) * share : v * (1 + share));
+  };
+  return (255 << 24 | part(5) << 16 | part(3) << 8 | part(1)) >>> 0;
+}
+
+// A Stacking lays the listed allocations one upon the other: those of one stack
+// together, older ones below. It answers what lived at an event, for events that do not
+// decrease, with work only for what changed.
+class Stacking {
+  constructor(d) {
+    const b = d.blocks, byPlace = Array.from({ length: b.n }, (_, i) => i);
+    const group = (i) => d.order.get(b.stack[i]) ?? d.order.size;
+    byPlace.sort((x, y) => group(x) - group(y) || x - y);
+    this.blocks = b;
+    this.at = Uint32Array.from(byPlace); // place -> block
+    this.place = new Uint32Array(b.n); // block -> place
+    this.group = new Uint32Array(b.n);
+    this.odd = new Uint8Array(b.n); // neighbours of one stack differ in shade
+    byPlace.forEach((i, p) => {
+      this.place[i] = p;
+      this.group[i] = group(i);
+      this.odd[i] = p & 1;
+    });
+    this.rewind();
+  }
+
+  rewind() {
+    this.live = []; // places, from the ground up
+    this.next = 0;
+    this.death = Infinity;
+  }
+
+  // to moves on to event e; it reports whether anything changed.
+  to(e) {
+    const { blocks: b, at, place } = this;
+    const fresh = [];
+    for (; this.next < b.n && b.from[this.next] <= e; this.next++) if (b.to[this.next] > e) fresh.push(place[this.next]);
+    if (!fresh.length && this.death > e) return false;
+    fresh.sort((x, y) => x - y);
+    const merged = [];
+    let k = 0, death = Infinity;
+    const keep = (p) => {
+      const to = b.to[at[p]];
+      if (to <= e) return;
+      if (to < death) death = to;
+      merged.push(p);
+    };
+    for (const p of this.live) {
+      while (k < fresh.length && fresh[k] < p) keep(fresh[k++]);
+      keep(p);
+    }
+    while (k < fresh.length) keep(fresh[k++]);
+    this.live = merged;
+    this.death = death;
+    return true;
+  }
+}
+
+// A Picture is the plot of the events view.a to view.b in width by height pixels.
+class Picture {
+  constructor(d) {
+    this.d = d;
+    this.stacking = new Stacking(d);
+    const all = d.from.length;
+    this.top = Math.max(d.activeMax[d.highest(0, all)], d.reservedMax[d.reservedHighest(0, all)], 1);
+    this.image = document.createElement("canvas");
+  }
+
+  // columns finds, for each column of pixels, the extremes of all buckets that it
+  // touches, and one event that stands for it: that of its peak.
+  columns(view, width) {
+    const { d } = this, span = (view.b - view.a) / width;
+    const c = { n: width, span, low: new Float64Array(width), high: new Float64Array(width), rlow: new Float64Array(width), rhigh: new Float64Array(width), event: new Float64Array(width) };
+    let last = -Infinity;
+    for (let x = 0; x < width; x++) {
+      const e0 = view.a + x * span, e1 = e0 + span;
+      const i = bucketAt(d, e0), j = Math.max(i + 1, bucketAt(d, Math.ceil(e1) - 1) + 1);
+      const h = d.highest(i, j);
+      c.high[x] = d.activeMax[h];
+      c.low[x] = d.activeMin[d.lowest(i, j)];
+      c.rhigh[x] = d.reservedMax[d.reservedHighest(i, j)];
+      c.rlow[x] = d.reservedMin[d.reservedLowest(i, j)];
+      const inside = Math.floor(e0 + span / 2);
+      last = Math.max(last, j - i > 1 && d.peak[h] >= 0 ? d.peak[h] : inside);
+      c.event[x] = last;
+    }
+    return c;
+  }
+
+  // paint fills the pixels under the active curve with the allocations that lived in
+  // each column, and remembers which pixel is whose.
+  paint(c, width, height, top, colours, picked, only) {
+    const { stacking: s } = this, b = s.blocks;
+    if (!this.ids || this.ids.length !== width * height) {
+      this.ids = new Int32Array(width * height); // by column: block + 1, 0 none, -1 the rest
+      this.shades = new Uint32Array(width * height);
+    }
+    const { ids, shades } = this;
+    ids.fill(0);
+    shades.fill(0);
+    s.rewind();
+    const edges = Math.max(4, height / 80);
+    for (let x = 0; x < width; x++) {
+      const base = x * height;
+      const changed = s.to(c.event[x]);
+      if (!changed && x > 0 && c.high[x] === c.high[x - 1]) {
+        ids.copyWithin(base, base - height, base);
+        shades.copyWithin(base, base - height, base);
+        continue;
+      }
+      let sum = 0, below = height;
+      for (const p of s.live) {
+        const i = s.at[p];
+        sum += b.bytes[i];
+        const y = Math.max(0, Math.round(height - sum / top * height));
+        if (y >= below) continue;
+        const colour = i === picked ? colours.pick : only !== null && b.stack[i] !== only ? colours.dim : colours.of(s.group[i], s.odd[i]);
+        ids.fill(i + 1, base + y, base + below);
+        shades.fill(colour, base + y, base + below);
+        if (below - y >= edges && i !== picked) shades[base + y] = colours.edge(s.group[i], only !== null && b.stack[i] !== only);
+        below = y;
+      }
+      const y = Math.max(0, Math.round(height - c.high[x] / top * height));
+      if (y < below) {
+        ids.fill(-1, base + y, base + below);
+        shades.fill(colours.rest, base + y, base + below);
+      }
+    }
+    this.size = { width, height };
+    this.image.width = width;
+    this.image.height = height;
+    const g = this.image.getContext("2d"), data = g.createImageData(width, height);
+    const out = new Uint32Array(data.data.buffer);
+    for (let x = 0; x < width; x++) for (let y = 0, from = x * height; y < height; y++) out[y * width + x] = shades[from + y];
+    g.putImageData(data, 0, 0);
+  }
+
+  // blockAt is the allocation under a pixel of the painted picture, -1 where none is.
+  blockAt(x, y) {
+    if (!this.ids || !this.size) return -1;
+    const { width, height } = this.size;
+    if (x < 0 || y < 0 || x >= width || y >= height) return -1;
+    return Math.max(-1, this.ids[Math.floor(x) * height + Math.floor(y)] - 1);
+  }
+}
+
+// envelope fills the band between the lowest and highest value of each column, at least
+// thick pixels high, without gaps between columns.
+function envelope(g, low, high, toY, x0, step, thick) {
+  g.beginPath();
+  let above = null, under = null;
+  for (let x = 0; x < high.length; x++) {
+    let y0 = toY(high[x]), y1 = toY(low[x]);
+    const own = [y0, y1];
+    if (above !== null) {
+      if (under < y0) y0 = under;
+      if (above > y1) y1 = above;
+    }
+    [above, under] = own;
+    g.rect(x0 + x * step, y0 - thick / 2, step, Math.max(thick, y1 - y0 + thick));
+  }
+  g.fill();
+}
+
+// ticks are round values between low and high, about n of them, in steps of 1, 2 or 5
+// times a power of ten, or of two for bytes.
+function ticks(low, high, n, binary) {
+  const rough = Math.max((high - low) / Math.max(n, 1), 1e-9);
+  let step;
+  if (binary) {
+    const unit = 2 ** (10 * Math.floor(Math.log2(Math.max(rough, 1)) / 10));
+    step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024].map((v) => v * unit).find((v) => v >= rough);
+  } else {
+    const p = 10 ** Math.floor(Math.log10(rough));
+    step = [1, 2, 5, 10].map((v) => v * p).find((v) => v >= rough * 0.999);
+  }
+  const out = [];
+  for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-9; v += step) out.push(v);
+  return { step, values: out };
+}

@@ -1,0 +1,261 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"reflect"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// Bounds of one page. What is beyond them is counted on the page, and is in the
+// JSON report.
+const (
+	pageDevices = 64      // shown in full
+	pageBuckets = 160_000 // of all timelines together, about 20 bytes each
+	pageBlocks  = 40_000  // allocations drawn one by one, about 25 bytes each
+	pageParts   = 60_000  // blocks in the segment maps
+	pageStacks  = 4_000   // stacks that can be looked up for one device
+	pageFrames  = 48      // of one stack
+	tableRows   = 15
+	marksShown  = 5_000
+)
+
+// A memPage is what the templates see of a result of inquest memory.
+type memPage struct {
+	*incident.Memory
+	Title    string
+	Tone     string
+	Verdict  []labelled
+	Devices  []*memDevice
+	Beyond   int // devices not shown in full
+	RankRows []memRank
+	Policy   template.HTML
+	Style    template.CSS
+	Script   template.JS
+}
+
+// A memDevice is one device of one snapshot on the page.
+type memDevice struct {
+	*incident.MemoryDevice
+	Snap      *incident.MemorySnapshot
+	N         int
+	ID, Title string
+	Tone      string
+	Verdict   []labelled
+	Sketch    *memSketch
+	Curve     []memCurveRow
+	Data      template.JS
+
+	stacks map[int]*incident.MemoryStack
+	colour map[int]int // stack -> its colour in the timeline
+}
+
+// A memRank is one row of the comparison of ranks.
+type memRank struct {
+	incident.MemoryRank
+	Href  string
+	Spark string // points of a polyline, all ranks on one scale
+}
+
+// memoryScripts are the parts of the page's script, in the order of what needs what.
+var memoryScripts = []string{"data.js", "timeline.js", "chart.js", "input.js", "segments.js", "page.js"}
+
+// writeMemoryHTML writes one page that needs nothing else. Its policy allows exactly
+// the styles and script that are in it, by hash, and no request. Verdict, sketch of the
+// curve and tables are there without scripts; the script adds what can be zoomed.
+func writeMemoryHTML(w io.Writer, m *incident.Memory, _ Options) error {
+	p := newMemPage(cleanedMemory(m))
+	for _, d := range p.Devices {
+		raw, err := json.Marshal(packDevice(d, len(p.Devices))) // escapes <, > and &
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		d.Data = template.JS(visible(raw))
+	}
+	style := asset("page.css") + asset("memory/page.css")
+	script := "\"use strict\";\n(() => {\n"
+	for _, name := range memoryScripts {
+		script += asset("memory/" + name)
+	}
+	script += "})();\n"
+	p.Style, p.Script = template.CSS(style), template.JS(script)
+	p.Policy = policyOf(style, script)
+	t, err := template.New("memory").Funcs(p.funcs()).ParseFS(assets, "assets/memory/*.html")
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if err := t.ExecuteTemplate(w, "page.html", p); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// cleanedMemory is a copy of m in which no text can steer or reorder what surrounds
+// it. Curves and allocations hold no text and are shared.
+func cleanedMemory(m *incident.Memory) *incident.Memory {
+	bare := *m
+	bare.Snapshots = append([]incident.MemorySnapshot(nil), m.Snapshots...)
+	for i := range bare.Snapshots {
+		s := &bare.Snapshots[i]
+		s.Devices = append([]incident.MemoryDevice(nil), s.Devices...)
+		for j := range s.Devices {
+			if t := s.Devices[j].Timeline; t != nil {
+				s.Devices[j].Timeline = &incident.MemoryTimeline{Events: t.Events, Rest: t.Rest, Marks: t.Marks}
+			}
+		}
+	}
+	out := copyClean(reflect.ValueOf(&bare)).Interface().(*incident.Memory)
+	for i := range out.Snapshots {
+		for j := range out.Snapshots[i].Devices {
+			if t := m.Snapshots[i].Devices[j].Timeline; t != nil {
+				to := out.Snapshots[i].Devices[j].Timeline
+				to.Buckets, to.Blocks = t.Buckets, t.Blocks
+			}
+		}
+	}
+	return out
+}
+
+func newMemPage(m *incident.Memory) *memPage {
+	p := &memPage{Memory: m, Title: "GPU memory", Tone: "good"}
+	at := map[string]*memDevice{}
+	several := false
+	for i := range m.Snapshots {
+		several = several || i > 0 || len(m.Snapshots[i].Devices) > 1
+	}
+	for i := range m.Snapshots {
+		s := &m.Snapshots[i]
+		for j := range s.Devices {
+			if len(p.Devices) == pageDevices {
+				p.Beyond++
+				continue
+			}
+			d := newMemDevice(s, &s.Devices[j], len(p.Devices))
+			p.Devices = append(p.Devices, d)
+			at[deviceKey(s.Artifact, d.Device)] = d
+			if d.Tone == "bad" {
+				p.Tone = "bad"
+			}
+			if several {
+				p.Verdict = append(p.Verdict, labelled{d.Title, d.Verdict[0].Text})
+			}
+		}
+	}
+	if n := len(m.Snapshots); n == 1 && len(p.Devices) == 1 {
+		p.Title = "GPU memory of " + p.Devices[0].Title
+	} else if n > 1 {
+		p.Title = fmt.Sprintf("GPU memory of %s", plural(n, "snapshot"))
+	}
+	if len(p.Devices) == 0 {
+		p.Verdict = append(p.Verdict, labelled{"Nothing", "No device's memory could be read."})
+		p.Tone = "plain"
+	}
+	for _, s := range m.NotFound {
+		p.Verdict = append(p.Verdict, labelled{"Not read", s})
+	}
+	p.rankRows(at)
+	return p
+}
+
+func deviceKey(artifact string, device int) string { return fmt.Sprint(device, "\x00", artifact) }
+
+func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int) *memDevice {
+	v := &memDevice{MemoryDevice: d, Snap: s, N: n, ID: fmt.Sprintf("device-%d", n+1), stacks: map[int]*incident.MemoryStack{}}
+	v.Title = fmt.Sprintf("device %d", d.Device)
+	if s.Rank != nil {
+		v.Title = fmt.Sprintf("rank %d, %s", *s.Rank, v.Title)
+	}
+	if s.Host != nil && *s.Host != "" {
+		v.Title += " on " + *s.Host
+	}
+	for i := range d.Stacks {
+		v.stacks[d.Stacks[i].Index] = &d.Stacks[i]
+	}
+	v.Tone = "good"
+	if len(d.Pressure.OOMs) > 0 {
+		v.Tone = "bad"
+	}
+	v.Verdict = deviceVerdict(v)
+	v.colour = stackColours(d)
+	if t := d.Timeline; t != nil && len(t.Buckets) > 0 {
+		v.Sketch, v.Curve = sketchOf(t), curveRows(t)
+	}
+	return v
+}
+
+// rankRows draws every rank's active curve on the scale of the largest.
+func (p *memPage) rankRows(at map[string]*memDevice) {
+	if p.Ranks == nil {
+		return
+	}
+	var top int64
+	for _, d := range at {
+		if d.Sketch != nil {
+			top = max(top, d.Sketch.Top)
+		}
+	}
+	for _, r := range p.Ranks.Rows {
+		row := memRank{MemoryRank: r}
+		if d := at[deviceKey(r.Artifact, r.Device)]; d != nil {
+			row.Href = "#" + d.ID
+			if d.Sketch != nil {
+				row.Spark = polyline(shrink(d.Timeline.Buckets, 120), top, false, func(b *incident.MemoryBucket) int64 { return b.ActiveMax })
+			}
+		}
+		p.RankRows = append(p.RankRows, row)
+	}
+}
+
+// funcs are the words that the templates use.
+func (p *memPage) funcs() template.FuncMap {
+	return template.FuncMap{
+		"tool": toolWords, "bytes": evidence.Bytes, "count": count, "sentence": sentence, "upper": upper, "plural": plural, "time": timeWords, "deref": func(v any) string { return deref(v) },
+		"optBytes": func(v *int64) string {
+			if v == nil {
+				return "–"
+			}
+			return evidence.Bytes(*v)
+		},
+		"where": func(sp *evidence.Span) string { return where(sp) },
+		"at":    func(sp evidence.Span) string { return where(&sp) },
+		"top":   func(u []incident.MemoryUse) []incident.MemoryUse { return u[:min(len(u), tableRows)] },
+		"left":  func(n int) int { return max(0, n-tableRows) },
+		"rows":  func() int { return tableRows },
+		"share": share, "answer": answerWords, "answerTone": answerTone, "percent": percentOf,
+		"addr": func(a uint64) string { return fmt.Sprintf("0x%x", a) },
+	}
+}
+
+// StackOf returns the stack with the index i, nil where there is none.
+func (d *memDevice) StackOf(i *int) *incident.MemoryStack {
+	if i == nil {
+		return nil
+	}
+	return d.stacks[*i]
+}
+
+// Frames are the innermost frames of a stack, as many as a page shows.
+func (d *memDevice) Frames(s *incident.MemoryStack) []string { return first(s.Frames, pageFrames) }
+
+// Key is the class that colours what stack i allocated, "" where it has no colour of
+// its own.
+func (d *memDevice) Key(i *int) string {
+	if i != nil {
+		if c, ok := d.colour[*i]; ok && c < stackHues {
+			return fmt.Sprintf("k%d", c)
+		}
+	}
+	return "kx"
+}
+
+// Whole is what the shares of the peak are of.
+func (d *memDevice) Whole() int64 {
+	if d.Peak == nil {
+		return 0
+	}
+	return d.Peak.Active
+}

@@ -1,0 +1,211 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// count prints n with its thousands apart.
+func count(n int) string {
+	s := strconv.Itoa(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// share is part of whole in the thousandths that a bar is wide, 0 to 1000.
+func share(part, whole int64) int64 {
+	if whole <= 0 || part <= 0 {
+		return 0
+	}
+	return int64(min(float64(part)/float64(whole), 1) * 1000)
+}
+
+func percentOf(part, whole int64) string {
+	if whole <= 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64) + " %"
+}
+
+var answersInWords = map[string]string{incident.Avoided: "avoided", incident.NotAvoided: "not avoided", incident.CannotTell: "cannot tell"}
+
+func answerWords(a string) string {
+	if w := answersInWords[a]; w != "" {
+		return w
+	}
+	return a
+}
+
+func answerTone(a string) string {
+	switch a {
+	case incident.Avoided:
+		return "good"
+	case incident.NotAvoided:
+		return "bad"
+	}
+	return "open"
+}
+
+// deviceVerdict says in lines what the device's part of the page shows in full. The
+// first line stands for the device where several are listed.
+func deviceVerdict(d *memDevice) []labelled {
+	var out []labelled
+	put := func(label, text string) {
+		if text != "" {
+			out = append(out, labelled{label, sentence(text)})
+		}
+	}
+	put("Peak", peakLine(d))
+	if d.Peak != nil {
+		put("Made by", madeBy(d.Peak))
+	}
+	for i, o := range d.Pressure.OOMs {
+		if i == 3 {
+			put("Out of memory", fmt.Sprintf("%d more times", len(d.Pressure.OOMs)-3))
+			break
+		}
+		put("Out of memory", oomLine(&o))
+	}
+	if n := len(d.Pressure.Flushes); n > 0 {
+		put("Retries", fmt.Sprintf("the allocator gave cached segments back %s to find room, first at event %s", times(n), count(d.Pressure.Flushes[0].Event)))
+	}
+	put("Growth", growthLine(d.Growth))
+	put("Fragmentation", fragmentationLine(&d.Fragmentation))
+	if o := d.Outside; o != nil {
+		put("Outside", fmt.Sprintf("%s of the device are not the allocator's: %s", evidence.Bytes(o.Bytes), o.Basis))
+	}
+	out = append(out, replayLines(d)...)
+	return out
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return count(n) + " times"
+}
+
+func peakLine(d *memDevice) string {
+	p := d.Peak
+	if p == nil {
+		return fmt.Sprintf("not known, for there is no history; at the end %s were active and %s reserved", evidence.Bytes(d.Totals.Active), evidence.Bytes(d.Totals.Reserved))
+	}
+	s := fmt.Sprintf("%s active at event %s of %s", evidence.Bytes(p.Active), count(p.Event), count(eventCount(d)))
+	if p.Step != "" {
+		s += " (" + p.Step + ")"
+	}
+	s += fmt.Sprintf(", with %s reserved", evidence.Bytes(p.Reserved))
+	if p.Before > 0 {
+		s += fmt.Sprintf("; %s of it are older than the history", evidence.Bytes(p.Before))
+	}
+	return s
+}
+
+func madeBy(p *incident.MemoryPeak) string {
+	uses := p.Frames
+	if len(uses) == 0 {
+		uses = p.Stacks
+	}
+	var parts []string
+	for _, u := range uses[:min(len(uses), 3)] {
+		parts = append(parts, fmt.Sprintf("%s %s in %s", u.Name, evidence.Bytes(u.Bytes), plural(u.Blocks, "block")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func oomLine(o *incident.MemoryOOM) string {
+	s := fmt.Sprintf("at event %s %s were asked for with %s free on the device, %s reserved and %s active", count(o.Event), evidence.Bytes(o.Request),
+		evidence.Bytes(o.DeviceFree), evidence.Bytes(o.Reserved), evidence.Bytes(o.Active))
+	if o.LargestFree != nil {
+		s += fmt.Sprintf("; the largest free block had %s", evidence.Bytes(*o.LargestFree))
+	}
+	if o.Name != "" {
+		s += "; asked for by " + o.Name
+	}
+	if o.Survived {
+		return s + ". Allocations went on after it"
+	}
+	return s
+}
+
+func growthLine(g *incident.MemoryGrowth) string {
+	if g == nil {
+		return ""
+	}
+	s := fmt.Sprintf("%s more active at event %s than at %s", evidence.Bytes(g.Bytes), count(g.To), count(g.From))
+	if g.Bytes < 0 {
+		s = fmt.Sprintf("%s less active at event %s than at %s", evidence.Bytes(-g.Bytes), count(g.To), count(g.From))
+	}
+	if g.Basis != "" {
+		s += " (" + g.Basis + ")"
+	}
+	if g.PerStep != nil {
+		s += fmt.Sprintf(", %s a step", evidence.Bytes(int64(*g.PerStep)))
+	}
+	if len(g.Suspects) > 0 {
+		s += "; first suspect: " + g.Suspects[0].Name
+	}
+	return s
+}
+
+func fragmentationLine(f *incident.MemoryFragmentation) string {
+	s := f.Says
+	if s == "" {
+		s = fmt.Sprintf("%s reserved but not active; the largest free block has %s", evidence.Bytes(f.Free), evidence.Bytes(f.LargestFree))
+	}
+	if f.Standing != "" {
+		s = strings.TrimSuffix(s, ".") + " (" + standingWords(f.Standing) + ")"
+	}
+	if f.Missing != "" {
+		s = sentence(s) + " Missing: " + f.Missing
+	}
+	return s
+}
+
+func replayLines(d *memDevice) []labelled {
+	r := d.Replay
+	if r == nil {
+		return nil
+	}
+	trust := "not good enough to answer"
+	if r.Fidelity.OK {
+		trust = "good enough to answer"
+	}
+	out := []labelled{{"Replay", sentence(trust + ": " + r.Fidelity.Why)}}
+	for i, a := range r.Answers {
+		if i == 4 {
+			out = append(out, labelled{"What if", fmt.Sprintf("%s more below.", plural(len(r.Answers)-4, "answer"))})
+			break
+		}
+		s := a.Setting + ": " + answerWords(a.Answer)
+		if a.Margin != nil && a.Answer == incident.Avoided {
+			s += fmt.Sprintf(", with %s to spare", evidence.Bytes(*a.Margin))
+		}
+		if a.FailsAt != nil {
+			s += fmt.Sprintf(", fails at event %s", count(*a.FailsAt))
+		}
+		if a.Why != "" {
+			s += "; " + a.Why
+		}
+		out = append(out, labelled{"What if", sentence(s)})
+	}
+	return out
+}
+
+// eventCount is how many events the history has.
+func eventCount(d *memDevice) int {
+	if d.Timeline != nil {
+		return d.Timeline.Events
+	}
+	return d.Totals.Events
+}
