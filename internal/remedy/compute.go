@@ -136,22 +136,33 @@ func seqCap(_ evidence.Known, values map[string]evidence.Value) {
 	}
 }
 
-// allocConf adds expandable segments to the allocator settings in force.
+// allocConf adds to the allocator settings in force what a replay of the recorded
+// allocations proves to be enough; without one, expandable segments.
 func allocConf(_ evidence.Known, values map[string]evidence.Value) {
 	conf := strings.Trim(values["run.alloc_conf"].S, `"' `)
 	if conf == "unset" || conf == "None" {
 		conf = ""
 	}
-	var keep []string
-	for _, kv := range strings.Split(conf, ",") {
+	add := "expandable_segments:True"
+	if v := values["replay.avoided_by"].S; v != "" && !values["replay.expandable_avoids"].True() {
+		add = v
+	}
+	drop := map[string]bool{"": true}
+	for kv := range strings.SplitSeq(add, ",") {
 		k, _, _ := strings.Cut(kv, ":")
-		switch strings.TrimSpace(k) {
-		case "", "expandable_segments", "max_split_size_mb": // the latter has no effect with the former
-		default:
+		drop[strings.TrimSpace(k)] = true
+	}
+	if drop["expandable_segments"] {
+		drop["max_split_size_mb"] = true // has no effect with it
+	}
+	var keep []string
+	for kv := range strings.SplitSeq(conf, ",") {
+		k, _, _ := strings.Cut(kv, ":")
+		if !drop[strings.TrimSpace(k)] {
 			keep = append(keep, strings.TrimSpace(kv))
 		}
 	}
-	values["fix.alloc_conf"] = evidence.TextOf(strings.Join(append(keep, "expandable_segments:True"), ","))
+	values["fix.alloc_conf"] = evidence.TextOf(strings.Join(append(keep, add), ","))
 }
 
 // gpuFraction is the share of the device that is free now, less 2 per cent.

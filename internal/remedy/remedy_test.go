@@ -95,6 +95,8 @@ func TestComputedValues(t *testing.T) {
 		{"alloc_conf", "{fix.alloc_conf}", facts{"run.alloc_conf": text("garbage_collection_threshold:0.8, max_split_size_mb:128")}, "garbage_collection_threshold:0.8,expandable_segments:True"},
 		{"alloc_conf", "{fix.alloc_conf}", facts{"run.alloc_conf": text(`"expandable_segments:False"`)}, "expandable_segments:True"},
 		{"alloc_conf", "{fix.alloc_conf}", facts{"run.alloc_conf": text("unset")}, "expandable_segments:True"},
+		{"alloc_conf", "{fix.alloc_conf}", facts{"run.alloc_conf": text("expandable_segments:False,garbage_collection_threshold:0.8"), "replay.avoided_by": text("max_split_size_mb:64")}, "expandable_segments:False,garbage_collection_threshold:0.8,max_split_size_mb:64"},
+		{"alloc_conf", "{fix.alloc_conf}", facts{"replay.avoided_by": text("max_split_size_mb:64"), "replay.expandable_avoids": evidence.BoolOf(true)}, "expandable_segments:True"},
 		{"gpu_fraction", "{fix.gpu_fraction|none}", facts{"oom.free": gibs(30), "oom.capacity": gibs(40)}, "0.73"},
 		{"gpu_fraction", "{fix.gpu_fraction|none}", facts{"oom.free": gibs(.5), "oom.capacity": gibs(40)}, "none"},
 		{"gpu_fraction", "{fix.gpu_fraction|none}", facts{"oom.free": gibs(30)}, "none"},
