@@ -92,6 +92,7 @@ type MemoryPeak struct {
 	Active    int64           `json:"active"` // as asked for, not rounded
 	Reserved  int64           `json:"reserved"`
 	Before    int64           `json:"before_trace"` // of it, alive since before the trace began
+	Typical   *int64          `json:"typical"`      // the median of the peaks of the complete steps; null where they are fewer than three
 	Stacks    []MemoryUse     `json:"stacks"`
 	Frames    []MemoryUse     `json:"frames"`     // by the innermost frame of the user's own code
 	Category  []MemoryUse     `json:"categories"` // parameter, gradient, ... where known
@@ -168,6 +169,7 @@ type MemoryPinned struct {
 	Active  int64         `json:"active"`
 	Stack   *int          `json:"stack"` // of its largest live block
 	Name    string        `json:"name"`
+	Block   int           `json:"block"` // that block, as an index of the file's blocks
 }
 
 type MemoryFreeOfSizes struct {

@@ -1,0 +1,573 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// A walk goes through the history of one device. What was alive before the trace
+// began follows from what was freed in it without having been allocated, and from
+// the blocks at the end that it does not know (torch/utils/viz/MemoryViz.js does the
+// same). It takes two passes over the entries and one to each moment that is
+// looked at, and memory for what is alive, not for what was.
+type walk struct {
+	m      *evidence.MemSnapshot
+	device int
+	t      *evidence.MemTrace
+	st     *stacks
+	o      *Options
+
+	notes []interval
+	steps steps
+	seen  sighting
+	ends  bool // allocations end with free_requested: completions were not recorded
+
+	actions  [12]int
+	start    int64 // reserved before the first entry
+	refused  []refusal
+	room     int64 // what the allocator could have had in all; 0 unknown
+	timeFrom int64
+	timeTo   int64
+
+	live      *table    // at the end of the trace
+	initial   []element // alive before it: those freed in it, in that order, then the others by address
+	freed     int       // how many of them were freed in it
+	base      int64     // their bytes
+	after     tally     // blocks that were allocated after the trace ended
+	ghosts    tally     // allocated in the trace, and no block at the end
+	lost      tally     // allocations whose end the trace does not have: another took their place
+	sameStack [2]int    // frees with the stack of their alloc, with another
+
+	curve        []fine
+	per          int
+	peak         mark
+	peakReserved mark
+	floors       []mark // lowest active of each complete step
+	tops         []mark // highest
+	byStack      []usage
+	flushes      []flush
+	moreFlushes  int
+	nearUS       int64
+	largest      largest
+}
+
+// A tally counts blocks and their bytes.
+type tally struct {
+	n     int
+	bytes int64
+}
+
+// A mark is a value and the event after which it held.
+type mark struct {
+	value int64
+	event int
+}
+
+// A refusal is an oom entry.
+type refusal struct {
+	event    int
+	request  int64
+	free     int64
+	reserved int64
+	active   int64 // less base, until the walk is done
+	after    int   // allocations after it
+	changed  bool  // the segments changed after it
+	stack    uint32
+	time     int64
+}
+
+// A flush is a run of segments given back.
+type flush struct {
+	event, segments int
+	bytes           int64
+	before          string
+}
+
+// A usage is what one stack did in the trace.
+type usage struct {
+	allocs  int
+	first   int32 // event of its first alloc
+	step    int32 // of its newest alloc
+	here    int64 // largest of that step
+	earlier int64 // largest of the steps before
+}
+
+// A fine is a stretch of the curve.
+type fine struct {
+	from, to       int
+	time           int64
+	min, max       int64
+	minAt, maxAt   int
+	resMin, resMax int64
+}
+
+const (
+	fineBuckets = 4096
+	maxRefusals = 1000
+	maxFlushes  = 1000
+)
+
+// sane keeps hostile sizes from overflowing sums.
+func sane(n int64) int64 { return min(max(n, 0), 1<<50) }
+
+func newWalk(m *evidence.MemSnapshot, device int, st *stacks, o *Options) *walk {
+	w := &walk{m: m, device: device, st: st, o: o, t: &evidence.MemTrace{}}
+	if device < len(m.Traces) {
+		w.t = &m.Traces[device]
+	}
+	return w
+}
+
+// run makes the two passes.
+func (w *walk) run(ctx context.Context) error {
+	w.survey()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := w.follow(ctx); err != nil {
+		return err
+	}
+	w.settle()
+	if w.steps.known == byNothing {
+		w.steps = minima(w.curve)
+		w.valleys()
+	}
+	return nil
+}
+
+// survey is the first pass: what actions there are, the reserve before the first
+// entry, the requests that were refused, and where steps begin.
+func (w *walk) survey() {
+	var net int64
+	for i, e := range w.t.All() {
+		w.actions[min(int(e.Action), len(w.actions)-1)]++
+		if e.Time > 0 {
+			if w.timeFrom == 0 || e.Time < w.timeFrom {
+				w.timeFrom = e.Time
+			}
+			w.timeTo = max(w.timeTo, e.Time)
+		}
+		switch e.Action {
+		case evidence.MemAlloc:
+			w.seen.see(i, w.st.of(e.Stack))
+		case evidence.MemSegmentAlloc, evidence.MemSegmentMap:
+			net += sane(e.Size)
+		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
+			net -= sane(e.Size)
+		case evidence.MemOOM:
+			if len(w.refused) < maxRefusals {
+				w.refused = append(w.refused, refusal{event: i, request: sane(e.Size), free: sane(int64(min(e.Addr, 1<<50))), reserved: net, stack: e.Stack, time: e.Time})
+			}
+		}
+	}
+	w.start = w.reservedAtEnd() - net
+	for i := range w.refused {
+		w.refused[i].reserved += w.start
+	}
+	w.ends = w.actions[evidence.MemFreeCompleted]+w.actions[evidence.MemFree] == 0
+	w.notes = annotations(w.m, w.device, w.t)
+	w.steps = findSteps(w.notes, &w.seen)
+	if w.room = w.o.Capacity; len(w.refused) > 0 {
+		if x := w.refused[len(w.refused)-1]; x.free < segmentFor(x.request) {
+			w.room = x.reserved + x.free
+		}
+	}
+}
+
+// segmentFor is what the allocator asks the driver for to hold a request.
+func segmentFor(n int64) int64 {
+	switch {
+	case n <= 1<<20:
+		return 2 << 20
+	case n < 10<<20:
+		return 20 << 20
+	}
+	return (n + 2<<20 - 1) / (2 << 20) * (2 << 20)
+}
+
+func (w *walk) reservedAtEnd() int64 {
+	var n int64
+	for i := range w.m.Segments {
+		if s := &w.m.Segments[i]; s.Device == w.device {
+			n += sane(s.Total)
+		}
+	}
+	return n
+}
+
+// closes reports whether an action ends an allocation.
+func (w *walk) closes(a evidence.MemAction) bool {
+	return a == evidence.MemFreeCompleted || a == evidence.MemFree || w.ends && a == evidence.MemFreeRequested
+}
+
+// follow is the second pass: what is alive, the curve, and what each stack did.
+// Active bytes are relative to what was alive before the trace.
+func (w *walk) follow(ctx context.Context) error {
+	n := w.t.Len()
+	w.live = newTable()
+	w.byStack = make([]usage, len(w.st.facts))
+	w.largest.most = w.o.Largest
+	w.per = max((n+max(fineBuckets, w.o.Buckets)-1)/max(fineBuckets, w.o.Buckets, 1), 1)
+	w.curve = make([]fine, 0, n/w.per+1)
+	w.floors, w.tops = make([]mark, w.steps.complete()), make([]mark, w.steps.complete())
+	for k := range w.floors {
+		w.floors[k], w.tops[k] = mark{1 << 62, -1}, mark{-1 << 62, -1}
+	}
+	final := newTable() // blocks in use at the end; event 0 where the trace touches their address
+	w.inUse(func(i int, b *evidence.MemBlock) {
+		final.put(element{addr: b.Addr, size: requested(b), event: beforeTrace, stack: b.Stack})
+	})
+	w.peak, w.peakReserved = mark{0, -1}, mark{w.start, -1}
+	active, reserved := int64(0), w.start
+	step, refusedAt := -1, 0
+	lastTime := int64(0)
+	var burst flush
+	bursting := false
+	end := func(before string) {
+		if bursting = false; len(w.flushes) == maxFlushes {
+			w.moreFlushes++
+			return
+		}
+		burst.before = before
+		w.flushes = append(w.flushes, burst)
+	}
+	for i, e := range w.t.All() {
+		if i&0xffff == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		for step+1 < len(w.steps.bounds) && i >= w.steps.bounds[step+1] {
+			step++
+		}
+		switch {
+		case e.Action == evidence.MemAlloc:
+			size := sane(e.Size)
+			if old, was := w.live.put(element{e.Addr, size, int32(i), e.Stack, e.Note}); was {
+				w.lost.n++
+				w.lost.bytes += old.size
+				active -= old.size
+				w.largest.offer(&old, i)
+			}
+			if f := final.get(e.Addr); f != nil {
+				f.event = 0
+			}
+			active += size
+			w.account(e.Stack, i, step, size)
+			if refusedAt > 0 {
+				w.refused[refusedAt-1].after++
+			}
+		case w.closes(e.Action):
+			if x, ok := w.live.take(e.Addr); ok {
+				active -= x.size
+				if x.stack == e.Stack {
+					w.sameStack[0]++
+				} else {
+					w.sameStack[1]++
+				}
+				w.largest.offer(&x, i)
+				break
+			}
+			if f := final.get(e.Addr); f != nil {
+				f.event = 0
+			}
+			x := element{e.Addr, sane(e.Size), beforeTrace, e.Stack, e.Note}
+			active -= x.size
+			w.initial = append(w.initial, x)
+			w.largest.offer(&x, i)
+		case e.Action == evidence.MemSegmentAlloc || e.Action == evidence.MemSegmentMap:
+			reserved += sane(e.Size)
+			if bursting {
+				end("segment")
+			}
+		case e.Action == evidence.MemSegmentFree || e.Action == evidence.MemSegmentUnmap:
+			reserved -= sane(e.Size)
+			if !bursting {
+				bursting, burst = true, flush{event: i}
+			}
+			burst.segments++
+			burst.bytes += sane(e.Size)
+		case e.Action == evidence.MemOOM:
+			if bursting {
+				end("oom")
+			}
+			if refusedAt < len(w.refused) {
+				w.refused[refusedAt].active = active
+				refusedAt++
+			}
+		}
+		if bursting && e.Action == evidence.MemAlloc {
+			end("")
+		}
+		if refusedAt > 0 && e.Action != evidence.MemOOM && e.Action != evidence.MemFreeRequested && e.Action != evidence.MemSnapshotMark {
+			w.refused[refusedAt-1].changed = true
+		}
+		if active > w.peak.value {
+			w.peak = mark{active, i}
+		}
+		if reserved > w.peakReserved.value {
+			w.peakReserved = mark{reserved, i}
+		}
+		w.draw(i, e.Time, active, reserved)
+		if step >= 0 && step < len(w.floors) {
+			if active < w.floors[step].value {
+				w.floors[step] = mark{active, i}
+			}
+			if active > w.tops[step].value {
+				w.tops[step] = mark{active, i}
+			}
+		}
+		if e.Time > 0 {
+			if lastTime > 0 && e.Time > lastTime && w.room > 0 && reserved >= w.room-w.room/20 {
+				w.nearUS += e.Time - lastTime
+			}
+			lastTime = max(lastTime, e.Time)
+		}
+	}
+	if bursting {
+		end("")
+	}
+	w.final(final)
+	return nil
+}
+
+// account keeps what a stack allocated.
+func (w *walk) account(stack uint32, i, step int, size int64) {
+	if int(stack) >= len(w.byStack) {
+		stack = 0
+	}
+	u := &w.byStack[stack]
+	if u.allocs == 0 {
+		u.first, u.step = int32(i), int32(step)
+	}
+	u.allocs++
+	if u.step != int32(step) {
+		u.earlier, u.here, u.step = max(u.earlier, u.here), 0, int32(step)
+	}
+	u.here = max(u.here, size)
+}
+
+// draw adds a point to the curve.
+func (w *walk) draw(i int, time, active, reserved int64) {
+	if i%w.per == 0 {
+		w.curve = append(w.curve, fine{from: i, time: time, min: active, max: active, minAt: i, maxAt: i, resMin: reserved, resMax: reserved})
+	}
+	b := &w.curve[len(w.curve)-1]
+	b.to = i + 1
+	if active < b.min {
+		b.min, b.minAt = active, i
+	}
+	if active > b.max {
+		b.max, b.maxAt = active, i
+	}
+	b.resMin, b.resMax = min(b.resMin, reserved), max(b.resMax, reserved)
+}
+
+// inUse calls fn for the blocks of the device that are in use at the end.
+func (w *walk) inUse(fn func(i int, b *evidence.MemBlock)) {
+	for i := range w.m.Segments {
+		s := &w.m.Segments[i]
+		if s.Device != w.device {
+			continue
+		}
+		for n := range w.m.BlocksOf(s) {
+			if b := &w.m.Blocks[s.First+n]; b.State != evidence.BlockInactive {
+				fn(s.First+n, b)
+			}
+		}
+	}
+}
+
+// requested is what was asked for of a block, as far as it is stated.
+func requested(b *evidence.MemBlock) int64 {
+	if b.Requested > 0 {
+		return sane(b.Requested)
+	}
+	return sane(b.Size)
+}
+
+// final sets the blocks at the end against what the trace leaves alive.
+func (w *walk) final(blocks *table) {
+	w.freed = len(w.initial)
+	blocks.all(func(b *element) {
+		switch {
+		case w.live.get(b.addr) != nil:
+		case b.event == beforeTrace:
+			w.initial = append(w.initial, *b)
+		default:
+			w.after.n++
+			w.after.bytes += b.size
+		}
+	})
+	rest := w.initial[w.freed:]
+	slices.SortFunc(rest, func(a, b element) int { return cmp.Compare(a.addr, b.addr) })
+	w.live.all(func(x *element) {
+		if blocks.get(x.addr) == nil {
+			w.ghosts.n++
+			w.ghosts.bytes += x.size
+		}
+	})
+	for i := range w.initial {
+		if w.base += w.initial[i].size; i < w.freed && !w.freesTell() {
+			w.initial[i].stack = 0 // where it was freed, not where it was made
+		}
+	}
+}
+
+// freesTell reports whether frees carry the stack of their allocation, as they do
+// unless the history was recorded with context="all".
+func (w *walk) freesTell() bool { return w.sameStack[1]*50 <= w.sameStack[0] }
+
+// settle turns what was relative to the beginning into bytes, and adds what is
+// alive at the end to the largest allocations.
+func (w *walk) settle() {
+	w.peak.value += w.base
+	for i := range w.refused {
+		w.refused[i].active += w.base
+	}
+	for i := range w.curve {
+		w.curve[i].min += w.base
+		w.curve[i].max += w.base
+	}
+	for k := range w.floors {
+		w.floors[k].value += w.base
+		w.tops[k].value += w.base
+	}
+	w.live.all(func(x *element) { w.largest.offer(x, -1) })
+	for i := w.freed; i < len(w.initial); i++ {
+		w.largest.offer(&w.initial[i], -1)
+	}
+}
+
+// activeAtEnd is what is alive when the trace ends.
+func (w *walk) activeAtEnd() int64 {
+	var n int64
+	w.atEnd(func(x *element) { n += x.size })
+	return n
+}
+
+// atEnd calls fn for what is alive when the trace ends, in no order that means
+// anything.
+func (w *walk) atEnd(fn func(*element)) {
+	w.live.all(fn)
+	for i := w.freed; i < len(w.initial); i++ {
+		fn(&w.initial[i])
+	}
+}
+
+// at calls fn with what is alive after each of the events, which ascend; -1 is
+// before the first entry.
+func (w *walk) at(ctx context.Context, events []int, fn func(n int, alive *table)) error {
+	alive := newTable()
+	for i := len(w.initial) - 1; i >= 0; i-- {
+		alive.put(w.initial[i])
+	}
+	n := 0
+	for ; n < len(events) && events[n] < 0; n++ {
+		fn(n, alive)
+	}
+	if n == len(events) {
+		return nil
+	}
+	for i, e := range w.t.All() {
+		if i&0xffff == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		switch {
+		case e.Action == evidence.MemAlloc:
+			alive.put(element{e.Addr, sane(e.Size), int32(i), e.Stack, e.Note})
+		case w.closes(e.Action):
+			alive.take(e.Addr)
+		}
+		for ; n < len(events) && events[n] == i; n++ {
+			fn(n, alive)
+		}
+		if n == len(events) {
+			break
+		}
+	}
+	return nil
+}
+
+// valleys takes floors and tops of steps that were found on the curve itself.
+func (w *walk) valleys() {
+	w.floors, w.tops = make([]mark, w.steps.complete()), make([]mark, w.steps.complete())
+	for k := range w.floors {
+		w.floors[k], w.tops[k] = mark{1 << 62, -1}, mark{-1 << 62, -1}
+	}
+	for i := range w.curve {
+		b := &w.curve[i]
+		if k := w.steps.of(b.minAt); k >= 0 && k < len(w.floors) && b.min < w.floors[k].value {
+			w.floors[k] = mark{b.min, b.minAt}
+		}
+		if k := w.steps.of(b.maxAt); k >= 0 && k < len(w.tops) && b.max > w.tops[k].value {
+			w.tops[k] = mark{b.max, b.maxAt}
+		}
+	}
+}
+
+// A largest keeps the allocations with most bytes, of equals the earliest.
+type largest struct {
+	most int
+	heap []life // the smallest on top
+	all  int
+}
+
+// A life is one allocation from its alloc to the end of its free.
+type life struct {
+	element
+	to int // -1: alive at the end
+}
+
+func (a *life) less(b *life) bool {
+	if a.size != b.size {
+		return a.size < b.size
+	}
+	if a.event != b.event {
+		return a.event > b.event
+	}
+	return a.addr > b.addr
+}
+
+// offer puts an allocation among the largest if it is one of them.
+func (l *largest) offer(x *element, to int) {
+	l.all++
+	if l.most <= 0 || len(l.heap) == l.most && x.size < l.heap[0].size {
+		return
+	}
+	y := life{*x, to}
+	if len(l.heap) < l.most {
+		l.heap = append(l.heap, y)
+		for i := len(l.heap) - 1; i > 0; {
+			up := (i - 1) / 2
+			if !l.heap[i].less(&l.heap[up]) {
+				break
+			}
+			l.heap[i], l.heap[up] = l.heap[up], l.heap[i]
+			i = up
+		}
+		return
+	}
+	if !l.heap[0].less(&y) {
+		return
+	}
+	l.heap[0] = y
+	for i := 0; ; {
+		least := i
+		for _, c := range [2]int{2*i + 1, 2*i + 2} {
+			if c < len(l.heap) && l.heap[c].less(&l.heap[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		l.heap[i], l.heap[least] = l.heap[least], l.heap[i]
+		i = least
+	}
+}
