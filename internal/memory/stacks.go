@@ -178,8 +178,8 @@ func phaseOf(f *evidence.MemFrame, s origin) phase {
 		return load
 	case named("save_checkpoint", "_save_checkpoint", "save_pretrained", "state_dict", "full_state_dict", "get_full_state_dict", "get_model_state_dict", "consolidate_state_dict", "_gather_full_state_dict", "save_model"):
 		return save
-	case named("closure"): // an optimizer's step may run forward and backward in it
-		return unclear
+	case at("torch/nn/functional.py"), named("forward"):
+		return forward
 	}
 	return unclear
 }

@@ -220,6 +220,7 @@ func (w *walk) follow(ctx context.Context) error {
 	w.inUse(func(i int, b *evidence.MemBlock) {
 		final.put(element{addr: b.Addr, size: requested(b), event: beforeTrace, stack: b.Stack})
 	})
+	requests, asked := w.actions[evidence.MemFreeRequested] > 0, newTable()
 	w.peak, w.peakReserved = mark{0, -1}, mark{w.start, -1}
 	active, reserved := int64(0), w.start
 	step, refusedAt := -1, 0
@@ -243,6 +244,13 @@ func (w *walk) follow(ctx context.Context) error {
 		for step+1 < len(w.steps.bounds) && i >= w.steps.bounds[step+1] {
 			step++
 		}
+		if e.Action == evidence.MemFreeRequested {
+			if x := w.live.get(e.Addr); x != nil {
+				w.compare(x, e)
+			} else if !w.ends {
+				asked.put(element{addr: e.Addr, stack: e.Stack})
+			}
+		}
 		switch {
 		case e.Action == evidence.MemAlloc:
 			size := sane(e.Size)
@@ -263,10 +271,8 @@ func (w *walk) follow(ctx context.Context) error {
 		case w.closes(e.Action):
 			if x, ok := w.live.take(e.Addr); ok {
 				active -= x.size
-				if x.stack == e.Stack {
-					w.sameStack[0]++
-				} else {
-					w.sameStack[1]++
+				if !requests {
+					w.compare(&x, e)
 				}
 				w.largest.offer(&x, i)
 				break
@@ -275,6 +281,12 @@ func (w *walk) follow(ctx context.Context) error {
 				f.event = 0
 			}
 			x := element{e.Addr, sane(e.Size), beforeTrace, e.Stack, e.Note}
+			if requests && !w.ends {
+				// A free that waited for another stream is completed by whatever
+				// allocates next, and can carry the stack of that.
+				a, _ := asked.take(e.Addr)
+				x.stack = a.stack
+			}
 			active -= x.size
 			w.initial = append(w.initial, x)
 			w.largest.offer(&x, i)
@@ -332,6 +344,15 @@ func (w *walk) follow(ctx context.Context) error {
 	}
 	w.final(final)
 	return nil
+}
+
+// compare counts whether a free carries the stack of its allocation.
+func (w *walk) compare(x *element, e *evidence.MemEvent) {
+	if x.stack == e.Stack {
+		w.sameStack[0]++
+	} else {
+		w.sameStack[1]++
+	}
 }
 
 // account keeps what a stack allocated.
