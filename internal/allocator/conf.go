@@ -92,7 +92,7 @@ func (p *confParser) option(s *Settings, key string) error {
 	case "max_non_split_rounding_mb":
 		return p.megabytes(key, 20, &s.NonSplit)
 	case "large_segment_size_mb":
-		return p.megabytes(key, 20, &s.Large)
+		return p.megabytes(key, 2, &s.Large)
 	case "garbage_collection_threshold":
 		return p.fraction(key, false, &s.GCThreshold)
 	case "per_process_memory_fraction":

@@ -36,6 +36,7 @@ func (s *Sim) findExpandable(pi int32, stream uint16, need int64) int32 {
 	if int(stream) < len(p.unmapped) && p.unmapped[stream] != nil {
 		set := p.unmapped[stream]
 		for at, ok := set.seek(0, 0); ok; at, ok = set.next(at) {
+			s.work++
 			id := set.at(at).v
 			if prev := s.blocks[id].prev; prev >= 0 && s.blocks[prev].state == free {
 				id = prev
@@ -66,6 +67,7 @@ func (s *Sim) findExpandable(pi int32, stream uint16, need int64) int32 {
 
 func (s *Sim) hasRoom(id int32, need int64) bool {
 	for n := int64(0); id >= 0; id = s.blocks[id].next {
+		s.work++
 		b := &s.blocks[id]
 		if b.state != free && b.state != unmapped {
 			return false

@@ -138,6 +138,7 @@ func (s *Sim) releasePool(n int32) {
 			s.scratch = append(s.scratch, set.at(at).v)
 		}
 	}
+	s.work += len(s.scratch)
 	for _, id := range s.scratch {
 		if s.whole(id) {
 			s.releaseSegment(id)
@@ -217,6 +218,7 @@ func (s *Sim) collect() {
 	for _, stream := range s.byHandle(p.free) {
 		set := p.free[stream]
 		for at, ok := set.seek(0, 0); ok; at, ok = set.next(at) {
+			s.work++
 			if id := set.at(at).v; s.whole(id) {
 				s.scratch = append(s.scratch, id)
 				ages += p.searches - s.blocks[id].gcBase
@@ -261,6 +263,7 @@ func (s *Sim) Release(addr uint64, size int64) bool {
 		return true
 	}
 	for n := 0; id >= 0 && s.blocks[id].addr+uint64(s.blocks[id].size) <= addr; n++ {
+		s.work++
 		if id = s.blocks[id].next; n == 1<<16 {
 			return false
 		}

@@ -130,7 +130,11 @@ type OOM struct {
 	Reserved   int64 // at that event, after what could be released was
 	Allocated  int64 // in use then, rounded
 	Active     int64 // and waiting for other streams
+	Least      int64 // in use then, each block rounded to 512 bytes and no more
+	Largest    int64 // free block for the request then, in the simulation
 	Reproduced bool
+
+	room int64 // that the allocator had then
 }
 
 // Fidelity says how well the simulation under the recorded settings repeats the
@@ -209,5 +213,5 @@ type Fragmentation struct {
 	InUse   int64
 	Request int64
 	Free    int64 // reserved but not active then
-	Largest int64 // free block then, in the simulation
+	Largest int64 // free block for it then, in the simulation
 }

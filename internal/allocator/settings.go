@@ -134,7 +134,7 @@ func (s *Settings) SegmentSize(rounded int64) int64 {
 	switch {
 	case rounded <= smallMax:
 		return smallBuffer
-	case rounded < s.large()/2:
+	case rounded < minLarge && rounded <= s.large():
 		return s.large()
 	}
 	return (rounded + roundLarge - 1) &^ (roundLarge - 1)

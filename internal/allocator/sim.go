@@ -116,6 +116,8 @@ type Sim struct {
 
 	Retries, OOMs int
 	Refused       Refusal
+
+	work int // steps of those operations that take more with every block there is
 }
 
 // New returns an allocator without memory. streams are the raw handles by stream
@@ -295,6 +297,7 @@ func (s *Sim) fitExpandable(set *index, at place) (place, bool) {
 	if !s.set.Expandable {
 		ok := true
 		for ok && s.blocks[set.at(at).v].res >= 0 {
+			s.work++
 			at, ok = set.next(at)
 		}
 		return at, ok
@@ -304,6 +307,7 @@ func (s *Sim) fitExpandable(set *index, at place) (place, bool) {
 		if !ok || s.room(set.at(next).v) >= s.room(set.at(at).v) {
 			break
 		}
+		s.work++
 		at = next
 	}
 	return at, true

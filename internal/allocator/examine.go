@@ -1,0 +1,201 @@
+package allocator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// Examine replays the recorded history of one device: first under the recorded
+// settings, which shows how far the simulation can be trusted, then, where it can be,
+// with the changes that o asks for. A history that cannot be replayed is a Replay
+// whose fidelity says why. An error is a device that the snapshot does not have, a
+// change that cannot be read, or the end of ctx.
+func Examine(ctx context.Context, s *evidence.MemSnapshot, device int, o Options) (*Replay, error) {
+	if device < 0 || device >= s.Devices() {
+		return nil, fmt.Errorf("replay: the snapshot has no device %d", device)
+	}
+	r := &Replay{Device: device, Best: -1, Stated: s.Has.Settings, Room: Room{Event: -1}}
+	r.Fidelity.Tolerance = toleranceText
+	set := r.recordedSettings(s)
+	if set.Async {
+		r.Lacks = append(r.Lacks, "the backend is cudaMallocAsync, which records no history: it cannot be replayed")
+		r.Fidelity.Why = "another allocator"
+		return r, nil
+	}
+	h := newHistory(s, device, set)
+	r.Fidelity.Events = h.n
+	if h.n == 0 || h.count.allocs+h.count.ooms == 0 {
+		r.Lacks = append(r.Lacks, noTrace(s))
+		r.Fidelity.Why = "there is no history to repeat"
+		return r, nil
+	}
+	run, p, err := r.repeat(ctx, h, o)
+	if err != nil {
+		return nil, err
+	}
+	r.Lacks = append(r.Lacks, h.lacks(run)...)
+	if run == nil {
+		return r, nil
+	}
+	r.fragment()
+	if r.Fidelity.OK {
+		err = r.questions(ctx, h, run, p, o)
+	}
+	return r, err
+}
+
+// recordedSettings are those that the snapshot states, or else the defaults.
+func (r *Replay) recordedSettings(s *evidence.MemSnapshot) Settings {
+	if s.Has.Settings {
+		set, err := FromSnapshot(s.Settings)
+		if err != nil {
+			r.Lacks = append(r.Lacks, fmt.Sprintf("the text of the settings cannot be read (%v): the numbers that the snapshot states beside it are used", err))
+		}
+		r.Settings = set
+		return set
+	}
+	for i := range s.Segments {
+		r.Settings.Expandable = r.Settings.Expandable || s.Segments[i].Expandable
+	}
+	r.Lacks = append(r.Lacks, "the settings of the allocator are not stated: the defaults are assumed, which the fidelity tests")
+	return r.Settings
+}
+
+func noTrace(s *evidence.MemSnapshot) string {
+	if s.Form == "segments" {
+		return "the file is a list of segments without a history: record one with torch.cuda.memory._record_memory_history()"
+	}
+	return "the history of this device has no allocation: record one with torch.cuda.memory._record_memory_history()"
+}
+
+// repeat runs the record under its own settings and puts the result into r. The run is
+// nil where the initial state cannot be.
+func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, *profile, error) {
+	p := h.profile()
+	r.Room = h.room(&p, o)
+	r.OOMs = p.ooms
+	c := &h.count
+	r.Initial = Initial{Segments: len(h.initial), Blocks: c.initBlocks, Reserved: c.initReserved, Active: c.initActive, Guessed: c.guessed}
+	capacity := int64(unlimited)
+	for _, f := range p.ooms {
+		capacity = min(capacity, f.room)
+	}
+	var best *recorded
+	for _, v := range versions(h.set) {
+		set := h.set
+		set.Version = v
+		run, err := newRecorded(h, set, capacity)
+		if err != nil {
+			r.Fidelity.Why = "the state before the trace contradicts itself: " + err.Error()
+			return nil, &p, nil
+		}
+		run.ooms = append([]OOM(nil), p.ooms...)
+		if err := run.run(ctx); err != nil {
+			if errors.Is(err, ctx.Err()) && ctx.Err() != nil {
+				return nil, nil, err
+			}
+			r.Fidelity.Why = err.Error()
+			return nil, &p, nil
+		}
+		if best == nil || run.fid.OK && !best.fid.OK {
+			best = run
+			r.Version, r.Settings = v, set
+		}
+		if run.fid.OK {
+			break
+		}
+	}
+	r.Fidelity, r.OOMs, r.Recorded = best.fid, best.ooms, best.peak
+	return best, &p, nil
+}
+
+// versions are those whose rules may differ under the settings, likeliest first.
+func versions(set Settings) []Version {
+	for _, n := range set.Roundup {
+		if n == 1 {
+			return []Version{Torch22, Torch21}
+		}
+	}
+	return []Version{Torch22}
+}
+
+// lacks says what the record does not hold or contradicts.
+func (h *history) lacks(run *recorded) []string {
+	var out []string
+	add := func(n int, text string) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf(text, n))
+		}
+	}
+	c := &h.count
+	add(c.initBlocks, "%d blocks were there before the first event: the history does not begin with the program, or older entries were lost")
+	add(c.guessed, "%d of the blocks that were there before the first event may have been larger than what was asked for, rounded")
+	if h.noRequested {
+		out = append(out, "the history has no free_requested entry: when a block waits for other streams cannot be told")
+	}
+	if c.segmentEvents == 0 && c.initReserved > 0 {
+		out = append(out, "the history has no segment event: either nothing was asked of the driver, or they were not recorded")
+	}
+	add(c.afterAlloc+c.afterFree, "%d blocks differ between the end of the history and the segments: entries are missing, as where threads go on while the two are copied, or where kinds of entries were left out")
+	add(c.doubleAlloc, "%d allocations lie on a block that is in use: the end of its life was not recorded")
+	add(c.unknownFree, "%d frees name no block that is known")
+	add(c.segmentMissing, "%d segment events name memory that is not held then")
+	add(c.segmentTwice, "%d segment events overlap memory that is held then")
+	add(c.orphans, "%d blocks lie in no segment that is known")
+	add(c.squeezed, "%d blocks have no room before the next one")
+	add(c.badSizes, "%d entries have addresses or sizes that cannot be")
+	add(c.unknownPool, "%d entries do not show which pool they used: the default one is assumed")
+	add(c.unknownClass, "%d unmapped ranges do not show whether they were of the small or the large pool")
+	if run != nil {
+		add(run.bursts, "%d releases of the cache came right before new memory: they are taken for calls of empty_cache, because the room as known did not call for them")
+	}
+	return out
+}
+
+// fragment says whether the first failed request would have fitted without waste.
+func (r *Replay) fragment() {
+	if len(r.OOMs) == 0 || !r.Room.Known {
+		return
+	}
+	o := &r.OOMs[0]
+	f := &r.Fragment
+	f.Event, f.InUse, f.Request, f.Free, f.Largest = o.Event, o.Least, o.Request, o.Reserved-o.Active, o.Largest
+	need := o.Least + least512(o.Request)
+	f.Fits = need <= r.Room.Bytes
+	f.Known = f.Fits || need > r.Room.Most
+}
+
+// questions answers what o asks for, then searches.
+func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *profile, o Options) error {
+	changes := append([]Change(nil), o.Try...)
+	asked := len(changes)
+	if o.Auto {
+		changes = append(changes, r.search(h, p)...)
+	}
+	for i, c := range changes {
+		q := &question{h: h, releases: run.releases, change: c, set: r.Settings, room: r.Room}
+		if err := q.set.Apply(c.Conf); err != nil {
+			return err
+		}
+		if c.Capacity > 0 {
+			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked"}
+		}
+		if q.set.GCThreshold > 0 && q.set.Limit == 0 && q.room.Known {
+			q.set.Limit = q.room.Bytes
+		}
+		a, err := r.answer(ctx, q)
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			a.Verdict, a.Why = CannotTell, err.Error()
+		}
+		a.Searched = i >= asked
+		r.Answers = append(r.Answers, a)
+	}
+	r.Best = best(r.Answers)
+	return nil
+}

@@ -1,0 +1,125 @@
+package allocator
+
+import (
+	"fmt"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// A profile is what the record alone says, without a simulation.
+type profile struct {
+	ooms   []OOM
+	peak   int64 // of reserved
+	valley int   // the last event before the first failure at which least was in use
+}
+
+// profile goes through the record once.
+func (h *history) profile() profile {
+	p := profile{valley: -1}
+	reserved := h.count.initReserved
+	p.peak = reserved
+	least := int64(0)
+	sizes := make([]int64, h.nSlots)
+	at := make(map[uint64]int64)
+	for i := range h.initial {
+		for _, b := range h.initial[i].Blocks {
+			if b.State == evidence.BlockActive {
+				at[b.Addr] = least512(b.Requested)
+			}
+		}
+	}
+	for _, s := range h.initSlots {
+		sizes[s.slot] = at[s.addr]
+		least += at[s.addr]
+	}
+	first := h.firstOOM()
+	lowest := int64(-1)
+	for i, e := range h.trace.All() {
+		switch e.Action {
+		case evidence.MemSegmentAlloc, evidence.MemSegmentMap:
+			reserved += plausible(e.Size)
+			p.peak = max(p.peak, reserved)
+		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
+			reserved -= plausible(e.Size)
+		case evidence.MemAlloc:
+			s := h.slots[i]
+			least += least512(e.Size) - sizes[s]
+			sizes[s] = least512(e.Size)
+		case evidence.MemFreeRequested, evidence.MemFreeCompleted, evidence.MemFree:
+			if s := h.slots[i]; s >= 0 {
+				least -= sizes[s]
+				sizes[s] = 0
+			}
+		case evidence.MemOOM:
+			p.ooms = append(p.ooms, h.oom(i, e, reserved, p.peak, least))
+		}
+		if i >= first/2 && i < first && (lowest < 0 || least <= lowest) {
+			lowest, p.valley = least, i
+		}
+	}
+	return p
+}
+
+func (h *history) firstOOM() int {
+	for i, e := range h.trace.All() {
+		if e.Action == evidence.MemOOM {
+			return i
+		}
+	}
+	return h.n
+}
+
+// least512 is the least size of the block for a request, whatever the settings.
+func least512(size int64) int64 {
+	if size > 1<<50 {
+		return 1 << 50
+	}
+	return (max(size, 1) + minBlock - 1) &^ (minBlock - 1)
+}
+
+func (h *history) oom(i int, e *evidence.MemEvent, reserved, peak, least int64) OOM {
+	o := OOM{Event: i, Request: e.Size, DeviceFree: int64(min(e.Addr, bytesMax)), Reserved: reserved, Least: least}
+	o.room = min(reserved+o.DeviceFree, unlimited)
+	if need := h.needed(e.Size); o.DeviceFree >= need {
+		// More was free than was asked for: a limit refused, or the driver could not
+		// use what it had. What was held before is all that is proved.
+		o.room = min(max(reserved, peak), reserved+need-1)
+	}
+	return o
+}
+
+// needed is the most that a request makes the allocator ask of the driver.
+func (h *history) needed(request int64) int64 {
+	need := h.set.Round(min(max(request, 1), bytesMax))
+	if h.set.Expandable {
+		page := h.set.page(need <= smallMax)
+		return (need + page - 1) / page * page
+	}
+	return h.set.SegmentSize(need)
+}
+
+// room is what the allocator may have in all.
+func (h *history) room(p *profile, o Options) Room {
+	r := Room{Event: -1}
+	if o.Capacity > 0 {
+		r.Known, r.Bytes, r.Most = true, o.Capacity, o.Capacity
+		r.Basis = "as given: what the allocator may have in all"
+		return r
+	}
+	for i := range p.ooms {
+		if f := &p.ooms[i]; !r.Known || f.room < r.Bytes {
+			r.Known, r.Bytes, r.Most, r.Event = true, f.room, f.room, f.Event
+			r.Basis = fmt.Sprintf("the oom entry at event %d: reserved then, %d bytes, and what the device had free, %d bytes; what other processes use is taken to stay the same", f.Event, f.Reserved, f.DeviceFree)
+			if need := h.needed(f.Request); f.DeviceFree >= need {
+				r.Most = f.Reserved + need - 1
+				r.Basis = fmt.Sprintf("the oom entry at event %d, although the device had %d bytes free and %d were wanted: a limit refused, or memory that the driver could not use; only what the allocator once held is proved", f.Event, f.DeviceFree, need)
+			}
+		}
+	}
+	if !r.Known {
+		r.Basis = "not known: no request failed in the trace, and no capacity was given"
+	} else if len(p.ooms) > 1 {
+		r.Basis += fmt.Sprintf("; the smallest of %d oom entries", len(p.ooms))
+	}
+	return r
+}
