@@ -395,6 +395,7 @@ func (s *Sim) newBlock(b block) int32 {
 		s.blocks[id] = b
 		return id
 	}
+	b.gen = 1 // so that 0 names no block
 	s.blocks = append(s.blocks, b)
 	return int32(len(s.blocks) - 1)
 }
