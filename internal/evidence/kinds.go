@@ -76,6 +76,8 @@ const (
 	MemReport        Kind = "mem_report"
 	MemSnapshotted   Kind = "mem_snapshot"
 	MemSnapshotOOM   Kind = "mem_snapshot_oom"
+	MemFinding       Kind = "mem_finding"
+	MemReplay        Kind = "mem_replay"
 	MemSummary       Kind = "mem_summary"
 	HostOOMKill      Kind = "host_oom_kill"
 	HostOOMSched     Kind = "host_oom_sched"
@@ -203,6 +205,10 @@ var Specs = [...]Spec{
 	{MemSnapshotted, "a memory snapshot or memory timeline of one device, at the moment when it was taken", "", RoleContext, 0, []AttrSpec{attrGPU, {"form", Text, "dict, segments, trace_plot, timeline"}, {"segments", Int, ""}, {"blocks", Int, ""}, {"events", Int, "entries of its history; of a timeline: states"}, {"ooms", Int, "entries that record a failure"},
 		{"reserved", Size, "bytes of the segments"}, {"allocated", Size, "bytes in live blocks"}, {"active", Size, "allocated, and freed but still awaited by a stream; of a timeline: at its last state"}, {"requested", Size, "bytes asked for, of the active ones"}, {"peak", Size, "of a timeline: most bytes alive"}, {"cut", Bool, "the file is damaged: what follows in it is unknown"}}},
 	{MemSnapshotOOM, "the history in a memory snapshot records that a request failed", "", RoleContext, 0, []AttrSpec{attrGPU, {"requested", Size, "bytes of the block, rounded"}, {"free", Size, "bytes free on the device, all processes"}, {"reserved", Size, "bytes of the segments at that moment"}, {"event", Int, "index in the device's history"}, {"last", Bool, "the history ends with it, save for frees and other failures"}}},
+	{MemFinding, "what the history in a memory snapshot shows of one declared fact", "", RoleContext, 0, []AttrSpec{attrGPU, {"fact", Text, "declared fact"}, {"holds", Bool, "its value, where it is a yes or no"}, {"bytes", Size, "its value, or what it is about"}, {"number", Float, "its value"}, {"words", Text, "its value"}}},
+	{MemReplay, "the history in a memory snapshot, run through the simulated allocator", "", RoleContext, 0, []AttrSpec{attrGPU, {"faithful", Bool, "under the recorded settings it repeats the record within tolerance"}, {"why", Text, "what is out of tolerance, or that nothing is"},
+		{"event", Int, "the refused request that it is about, as an index in the device's history"}, {"room", Size, "what the allocator could have in all"}, {"fits", Bool, "what was in use and the request are within the room"}, {"in_use", Size, "then"}, {"request", Size, "rounded"}, {"largest_free", Size, "block then"},
+		{"expandable", Text, "avoided, not_avoided or cannot_tell: with expandable segments"}, {"expandable_peak", Size, "most reserved then"}, {"avoided_by", Text, "setting under which it does not run out; empty where none of those tried is"}, {"margin", Size, "room less the peak then"}}},
 	{MemSummary, "the counters of PyTorch's allocator for one device, as memory_summary or memory_stats prints them", "", RoleContext, 0, []AttrSpec{{"what", Text, "summary (the table) or stats"}, attrGPU,
 		{"allocated", Size, "in live tensors, rounded"}, {"peak_allocated", Size, ""}, {"active", Size, "allocated, and freed blocks that another stream may still use"}, {"peak_active", Size, ""},
 		{"requested", Size, "as asked for, before rounding"}, {"peak_requested", Size, ""}, {"reserved", Size, "held from the driver"}, {"peak_reserved", Size, ""},

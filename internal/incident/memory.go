@@ -238,6 +238,19 @@ type MemoryReplay struct {
 	Answers  []MemoryAnswer   `json:"answers"` // empty where the fidelity is out of tolerance
 	Best     *int             `json:"best"`    // index of the change to make, null where none is proved
 	Recorded MemoryReplayPeak `json:"recorded"`
+	Layout   *MemoryLayout    `json:"layout"` // of the last refused request; null where it is not known
+}
+
+// A MemoryLayout says whether a refused request would have fitted without waste: what
+// was in use, each block as it was rounded, and the request together against the room.
+// Where they do not fit, no setting of the allocator avoids the failure.
+type MemoryLayout struct {
+	Fits    bool  `json:"fits"`
+	Event   int   `json:"event"`
+	InUse   int64 `json:"in_use"`
+	Request int64 `json:"request"`
+	Free    int64 `json:"free"`         // reserved, not in use
+	Largest int64 `json:"largest_free"` // block, in the replay
 }
 
 type MemoryReplayPeak struct {
