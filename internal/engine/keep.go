@@ -39,7 +39,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		sum = newDigest(rc, f.Size)
 		return sum, nil
 	}}
-	err := r.Read(ctx, in, sink)
+	err := r.Read(ctx, in, snapshotSink{sink, ctx})
 	_, tabular := r.(reader.Tabular)
 	if tabular && err == nil && sum != nil && sum.n <= besideMost {
 		err = beside(ctx, f, r, tables, lines, sink)

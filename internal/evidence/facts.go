@@ -87,6 +87,7 @@ var FactSpecs = [...]FactSpec{
 	{"snapshot.growth_per_step", Float, "bytes that stayed behind at each step, by a memory snapshot", "torch.cuda.memory._record_memory_history() before the first step and torch.cuda.memory._dump_snapshot(\"oom.pickle\") when it fails, then inquest diagnose with the log and oom.pickle", "one short run", "reversible"},
 	{"snapshot.growing_at", Text, "where the allocations that pile up were made, by a memory snapshot", "torch.cuda.memory._record_memory_history() before the first step and torch.cuda.memory._dump_snapshot(\"oom.pickle\") when it fails, then inquest diagnose with the log and oom.pickle", "one short run", "reversible"},
 	{"snapshot.largest_free", Size, "largest free block that the failed request could have had", "torch.cuda.memory._record_memory_history() before the first step and torch.cuda.memory._dump_snapshot(\"oom.pickle\") when it fails, then inquest diagnose with the log and oom.pickle", "one short run", "reversible"},
+	{"snapshot.peak", Size, "most bytes that were in use at once", "torch.cuda.memory._record_memory_history() before the first step and torch.cuda.memory._dump_snapshot(\"oom.pickle\") when it fails, then inquest diagnose with the log and oom.pickle", "one short run", "reversible"},
 
 	// Devices and processes beside the run.
 	{"gpu.foreign_listed", Bool, "a process that is not of this job holds memory on that device", "nvidia-smi on {fault.host} before the launch: every pid on the device and its owner (ps -o pid,ppid,user,etime,cmd)", "seconds", "reads"},
