@@ -140,7 +140,7 @@ func newMemPage(m *incident.Memory) *memPage {
 			if d.Tone == "bad" {
 				p.Tone = "bad"
 			}
-			if several {
+			if several && m.Ranks == nil {
 				p.Verdict = append(p.Verdict, labelled{d.Title, d.Verdict[0].Text})
 			}
 		}

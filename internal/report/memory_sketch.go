@@ -97,8 +97,15 @@ func sketchOf(t *incident.MemoryTimeline) *memSketch {
 		}
 		return 0
 	})
-	s.Caption = fmt.Sprintf("Active and reserved bytes over %s events. Highest active: %s, between events %s and %s. Highest: %s.",
-		count(t.Events), evidence.Bytes(peak.ActiveMax), count(peak.From), count(peak.To), evidence.Bytes(s.Top))
+	reserved := int64(0)
+	for i := range some {
+		reserved = max(reserved, some[i].ReservedMax)
+	}
+	when := fmt.Sprintf("between events %s and %s", count(peak.From), count(peak.To-1))
+	if inBucket(&peak) {
+		when = "at event " + count(peak.PeakAt)
+	}
+	s.Caption = fmt.Sprintf("Active and reserved bytes over %s events. Highest active: %s, %s; highest reserved: %s.", count(t.Events), evidence.Bytes(peak.ActiveMax), when, evidence.Bytes(reserved))
 	return s
 }
 

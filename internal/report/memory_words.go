@@ -77,7 +77,7 @@ func deviceVerdict(d *memDevice) []labelled {
 		put("Out of memory", oomLine(&o))
 	}
 	if n := len(d.Pressure.Flushes); n > 0 {
-		put("Retries", fmt.Sprintf("the allocator gave cached segments back %s to find room, first at event %s", times(n), count(d.Pressure.Flushes[0].Event)))
+		put("Retries", fmt.Sprintf("The allocator gave cached segments back %s to find room, first at event %s", times(n), count(d.Pressure.Flushes[0].Event)))
 	}
 	put("Growth", growthLine(d.Growth))
 	put("Fragmentation", fragmentationLine(&d.Fragmentation))
@@ -98,7 +98,7 @@ func times(n int) string {
 func peakLine(d *memDevice) string {
 	p := d.Peak
 	if p == nil {
-		return fmt.Sprintf("not known, for there is no history; at the end %s were active and %s reserved", evidence.Bytes(d.Totals.Active), evidence.Bytes(d.Totals.Reserved))
+		return fmt.Sprintf("Not known, for there is no history; at the end %s were active and %s reserved", evidence.Bytes(d.Totals.Active), evidence.Bytes(d.Totals.Reserved))
 	}
 	s := fmt.Sprintf("%s active at event %s of %s", evidence.Bytes(p.Active), count(p.Event), count(eventCount(d)))
 	if p.Step != "" {
@@ -124,7 +124,7 @@ func madeBy(p *incident.MemoryPeak) string {
 }
 
 func oomLine(o *incident.MemoryOOM) string {
-	s := fmt.Sprintf("at event %s %s were asked for with %s free on the device, %s reserved and %s active", count(o.Event), evidence.Bytes(o.Request),
+	s := fmt.Sprintf("At event %s, %s were asked for with %s free on the device, %s reserved and %s active", count(o.Event), evidence.Bytes(o.Request),
 		evidence.Bytes(o.DeviceFree), evidence.Bytes(o.Reserved), evidence.Bytes(o.Active))
 	if o.LargestFree != nil {
 		s += fmt.Sprintf("; the largest free block had %s", evidence.Bytes(*o.LargestFree))
@@ -177,9 +177,9 @@ func replayLines(d *memDevice) []labelled {
 	if r == nil {
 		return nil
 	}
-	trust := "not good enough to answer"
+	trust := "Not good enough to answer"
 	if r.Fidelity.OK {
-		trust = "good enough to answer"
+		trust = "Good enough to answer"
 	}
 	out := []labelled{{"Replay", sentence(trust + ": " + r.Fidelity.Why)}}
 	for i, a := range r.Answers {

@@ -43,9 +43,10 @@ class Chart {
     this.readout = element("div", { class: "readout" });
     this.scale = element("p", { class: "scale" });
     this.detail = element("div", { class: "picked", hidden: true, tabindex: "-1", role: "region", "aria-label": "Picked allocation" });
-    const help = element("p", { class: "scale", id: id + "-keys" },
-      "Wheel or pinch zooms, dragging moves, a click picks an allocation. Keys: + and − zoom, ← → move the cross hair, Shift ← → the picture, ↑ ↓ go through the allocations under it, Enter picks, Home and End, P peak, 0 everything.");
-    this.body = element("div", { class: "chartbody" }, tools, this.stage, element("div", { class: "strip" }, this.strip), this.readout, this.scale, this.legend(), this.detail, help);
+    const hands = element("p", { class: "scale" }, "Wheel or pinch zooms, dragging moves, a click or tap picks an allocation.");
+    const help = element("p", { class: "scale keys", id: id + "-keys" },
+      "Keys: + and − zoom, ← → move the cross hair, Shift ← → the picture, ↑ ↓ go through the allocations under it, Enter picks, Home and End, P peak, 0 everything.");
+    this.body = element("div", { class: "chartbody" }, tools, this.stage, element("div", { class: "strip" }, this.strip), this.readout, this.scale, this.legend(), this.detail, hands, help);
     this.figure.append(this.body);
     this.figure.classList.add("live");
     listen(this);
@@ -77,8 +78,7 @@ class Chart {
     const t = this.theme = theme();
     const shades = t.hues.concat(t.kx).map((c) => [pixel(c), pixel(c, 0.14), pixel(c, -0.25)]);
     const of = (group, k) => shades[Math.min(group, hues)][k];
-    const rest = pixel(t.rest), dimEdge = pixel(t.rest, -0.15);
-    this.colours = { of, rest, dim: pixel(t.rest, -0.08), pick: pixel(t.pick), edge: (group, dim) => (dim ? dimEdge : of(group, 2)) };
+    this.colours = { of, rest: pixel(t.rest), dim: pixel(t.rest, -0.08), dimEdge: pixel(t.rest, -0.15) };
     this.redraw();
   }
 
@@ -133,7 +133,7 @@ class Chart {
     this.w = this.width - margin.left - margin.right;
     this.h = this.height - margin.top - margin.bottom;
     const ratio = Math.min(2, Math.max(1, devicePixelRatio));
-    const pw = Math.max(1, Math.round(this.w * ratio)), ph = Math.max(1, Math.round(this.h * ratio));
+    const pw = Math.max(1, Math.round(this.w * ratio)), ph = this.rows = Math.max(1, Math.round(this.h * ratio));
     const c = this.seen = this.picture.columns(view, pw);
     this.top = this.picture.top * 1.04;
     if (layers.fit) this.top = Math.max(1, 1.06 * c.high.reduce((a, v, i) => Math.max(a, layers.active || layers.blocks ? v : 0, layers.reserved ? c.rhigh[i] : 0), 0));
@@ -148,8 +148,11 @@ class Chart {
     if (layers.blocks) {
       this.picture.paint(c, pw, ph, this.top, this.colours, this.picked, this.only);
       g.drawImage(this.picture.image, margin.left, margin.top, this.w, this.h);
+      g.fillStyle = t.pick;
+      const { low, high } = this.picture.pickedAt; // a thin one would not be seen
+      for (let x = 0; x < pw; x++) if (high[x] > 0) g.fillRect(margin.left + x / ratio, Math.min(toY(high[x]), toY((low[x] + high[x]) / 2) - 1.5), 1 / ratio, Math.max(3, toY(low[x]) - toY(high[x])));
     } else {
-      this.picture.size = null;
+      this.picture.painted = false;
       if (layers.active) {
         g.fillStyle = t.fill;
         g.beginPath();
@@ -196,7 +199,7 @@ class Chart {
     }
     g.textAlign = "center";
     g.textBaseline = "top";
-    const xs = ticks(view.a, view.b, this.w / 130, false);
+    const xs = ticks(view.a, view.b, this.w / 110, false);
     const per = (view.b - view.a) / Math.max(1, xs.values.length);
     const unit = d.started ? Math.abs(d.time[bucketAt(d, view.b)] - d.time[bucketAt(d, view.a)]) / Math.max(1, (view.b - view.a) / per) : 0;
     for (const v of xs.values) {
@@ -261,7 +264,9 @@ class Chart {
       g.beginPath();
       g.moveTo(x, margin.top - 6);
       g.lineTo(x, margin.top + this.h);
+      g.globalAlpha = 0.5;
       g.stroke();
+      g.globalAlpha = 1;
       label(x, m.t || m.k, false);
     }
     g.setLineDash([]);
@@ -332,8 +337,7 @@ class Chart {
     if (!cursor || !c || cursor.x < margin.left || cursor.x >= margin.left + this.w) return null;
     const column = Math.min(c.n - 1, Math.floor((cursor.x - margin.left) / this.w * c.n));
     const event = Math.min(d.events - 1, c.event[column]);
-    const size = this.picture.size;
-    const block = size ? this.picture.blockAt(column, (cursor.y - margin.top) / this.h * size.height) : -1;
+    const block = this.picture.blockAt(column, (cursor.y - margin.top) / this.h * this.rows);
     return { column, event, block, first: Math.floor(this.view.a + column * c.span), time: d.time[bucketAt(d, event)] };
   }
 
@@ -341,15 +345,19 @@ class Chart {
   tell() {
     const u = this.under(), { d, seen: c } = this;
     if (!u) {
-      this.readout.replaceChildren(element("span", { class: "item" }, this.d.blocks.n ? "Point at the picture for exact figures; click an allocation for its stack." : "Point at the picture for exact figures."));
+      this.readout.replaceChildren(element("span", { class: "item name" }, this.d.blocks.n ? "Point at the picture for exact figures; click an allocation for its stack." : "Point at the picture for exact figures."));
       return;
     }
     const item = (label, text) => element("span", { class: "item" }, element("b", {}, label), " " + text);
-    const range = (low, high) => bytes(high) + " (" + count(high) + " bytes)" + (low < high ? ", lowest " + bytes(low) : "");
-    const last = Math.floor(this.view.a + (u.column + 1) * c.span - 1e-9);
-    const parts = [item("event", count(u.event) + (last > u.first ? `, the peak of ${count(u.first)} to ${count(last)}` : ""))];
-    if (u.time > 0) parts.push(item("time", "+" + span(u.time - d.started, 1)));
-    parts.push(item("active", range(c.low[u.column], c.high[u.column])), item("reserved", range(c.rlow[u.column], c.rhigh[u.column])));
+    const range = (low, high) => bytes(high) + " (" + count(high) + " bytes)" + (low < high ? ", lowest " + (bytes(low) === bytes(high) ? count(low) + " bytes" : bytes(low)) : "");
+    const parts = [];
+    const wide = c.span > 1, k = bucketAt(d, u.event), piece = d.from[k + 1] ?? d.events;
+    const last = Math.min(d.events, Math.ceil(this.view.a + (u.column + 1) * c.span)) - 1;
+    if (wide) parts.push(item("event", `${count(u.event)}, the peak of ${count(u.first)} to ${count(last)}`));
+    else parts.push(item("event", count(u.event) + (piece - d.from[k] > 1 ? `; curve of ${count(d.from[k])} to ${count(piece - 1)}` : "")));
+    if (u.time > 0) parts.push(item("time", (d.per > 1 ? "about +" : "+") + span(u.time - d.started, 10)));
+    if (wide) parts.push(item("active", range(c.low[u.column], c.high[u.column])), item("reserved", range(c.rlow[u.column], c.rhigh[u.column])));
+    else parts.push(item("active", range(d.activeMin[k], d.activeMax[k])), item("reserved", range(d.reservedMin[k], d.reservedMax[k])));
     if (u.block >= 0) {
       const name = nameOf(d, d.blocks.stack[u.block]);
       parts.push(element("span", { class: "item name" }, element("b", {}, "allocation"), " " + bytes(d.blocks.bytes[u.block]) + " by " + name));

@@ -108,12 +108,15 @@ const count = (v) => Math.round(v).toLocaleString("en-US");
 function span(us, unit) {
   const s = us / 1e6, sign = s < 0 ? "−" : "";
   const a = Math.abs(s);
-  const digits = unit ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(unit / 1e6)))) : 3;
+  const digits = unit ? Math.min(6, Math.max(0, 1 + Math.ceil(-Math.log10(unit / 1e6)))) : 3;
   if (a < 60) return sign + a.toFixed(digits) + " s";
-  const minutes = Math.floor(a / 60), rest = (a - 60 * minutes).toFixed(digits > 2 ? digits : 0);
+  const minutes = Math.floor(a / 60), rest = (a - 60 * minutes).toFixed(digits);
   if (minutes < 60) return sign + minutes + " min " + rest + " s";
-  return sign + Math.floor(minutes / 60) + " h " + (minutes % 60) + " min" + (digits > 2 ? " " + rest + " s" : "");
+  return sign + Math.floor(minutes / 60) + " h " + (minutes % 60) + " min" + " " + rest + " s";
 }
+
+// spoken is what an element shows, for a screen reader.
+const spoken = (e) => [...e.childNodes].map((n) => n.textContent).join("; ");
 
 // element makes a piece of the page. Texts become text, never markup.
 function element(tag, attributes = {}, ...children) {

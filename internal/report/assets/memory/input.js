@@ -69,7 +69,7 @@ function listen(chart) {
     const x = from.x + sign * Math.max(6, wide);
     if (x < margin.left || x >= margin.left + chart.w) chart.pan(sign * 0.25);
     move({ x: Math.min(margin.left + chart.w - 1, Math.max(margin.left, x)), y: from.y });
-    chart.say(chart.readout.textContent);
+    chart.say(spoken(chart.readout));
   };
   const keys = {
     "+": () => chart.zoom(0.5, middle()), "=": () => chart.zoom(0.5, middle()), "-": () => chart.zoom(2, middle()), _: () => chart.zoom(2, middle()),
@@ -106,8 +106,8 @@ function climb(chart, sign, move) {
   const { picture } = chart;
   if (!chart.cursor) chart.cursor = { x: margin.left + chart.w / 2, y: margin.top + chart.h };
   const u = chart.under();
-  if (!u || !picture.size) return;
-  const { height } = picture.size, pixels = (y) => (y - margin.top) / chart.h * height;
+  if (!u || !picture.painted) return;
+  const height = chart.rows, pixels = (y) => (y - margin.top) / chart.h * height;
   let y = Math.min(height - 1, Math.max(0, Math.floor(pixels(chart.cursor.y))));
   const was = picture.blockAt(u.column, y);
   while (y >= 0 && y < height && (picture.blockAt(u.column, y) === was || picture.blockAt(u.column, y) < 0)) y += sign;
@@ -116,5 +116,5 @@ function climb(chart, sign, move) {
   let end = y;
   while (end + sign >= 0 && end + sign < height && picture.blockAt(u.column, end + sign) === now) end += sign;
   move({ x: chart.cursor.x, y: margin.top + ((y + end) / 2 + 0.5) / height * chart.h });
-  chart.say(chart.readout.textContent);
+  chart.say(spoken(chart.readout));
 }

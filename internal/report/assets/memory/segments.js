@@ -45,7 +45,7 @@ class SegmentMap {
       const row = Math.min(this.shown - 1, Math.max(0, at.row + keys[e.key][0]));
       const last = this.all[row].parts.length / 4 - 1;
       this.select({ row, part: Math.max(0, row === at.row ? Math.min(last, at.part + keys[e.key][1]) : 0) });
-      this.say(this.readout.textContent);
+      this.say(spoken(this.readout));
     });
   }
 
@@ -62,7 +62,6 @@ class SegmentMap {
   draw() {
     this.width = this.stage.clientWidth;
     if (!this.width) return;
-    this.left = this.width < 560 ? 84 : 210;
     const height = this.shown * (rowHeight + rowGap) + 2, t = this.theme;
     // Browsers refuse very large canvases.
     const ratio = Math.min(2, Math.max(1, devicePixelRatio), Math.max(1, 16000 / height));
@@ -73,6 +72,9 @@ class SegmentMap {
     g.setTransform(this.canvas.width / this.width, 0, 0, this.canvas.height / height, 0, 0);
     g.font = "12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
     g.textBaseline = "middle";
+    const kinds = this.width < 560 ? [] : this.all.slice(0, this.shown).map((s) => kindOf(s));
+    const widest = Math.min(230, kinds.reduce((a, k) => Math.max(a, g.measureText(k).width), 0));
+    this.left = Math.ceil(84 + widest);
     const fills = [t["seg-free"], t["seg-active"], t["seg-pending"], t.kx];
     for (let row = 0; row < this.shown; row++) {
       const s = this.all[row], y = row * (rowHeight + rowGap) + 1, { left, scale } = this.place(row);
@@ -80,10 +82,10 @@ class SegmentMap {
       g.textAlign = "right";
       const size = bytes(s.total, s.total % 1048576 ? 2 : s.total >= 1073741824 ? 2 : 0);
       g.fillText(size, left - 10, y + rowHeight / 2);
-      if (left > 200) {
+      if (kinds.length) {
         g.fillStyle = t.soft;
         g.textAlign = "left";
-        g.fillText(fit(g, [s.class, s.exp ? "expandable" : "", s.stream === "0" ? "" : "stream " + s.stream, /^(default|\(0, ?0\)|)$/.test(s.pool) ? "" : "pool " + s.pool].filter(Boolean).join(", "), left - 95), 0, y + rowHeight / 2);
+        g.fillText(fit(g, kinds[row], widest), 0, y + rowHeight / 2);
       }
       g.fillStyle = t["seg-free"];
       g.fillRect(left, y, s.total * scale, rowHeight);
@@ -138,6 +140,11 @@ class SegmentMap {
       item("segment", `${s.addr}, ${bytes(s.total)}, ${s.class}, stream ${s.stream}${s.pool ? ", pool " + s.pool : ""}`),
       ...(s.parts[k + 2] && stack >= 0 ? [item("by", nameOf(this.names, stack))] : []));
   }
+}
+
+// kindOf names what is not as usual of a segment.
+function kindOf(s) {
+  return [s.class, s.exp && "expandable", s.stream !== "0" && "stream " + s.stream, s.pool && s.pool !== "default" && "pool " + s.pool].filter(Boolean).join(", ");
 }
 
 // fit cuts text to a width.

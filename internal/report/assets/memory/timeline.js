@@ -100,63 +100,77 @@ class Picture {
       c.rhigh[x] = d.reservedMax[d.reservedHighest(i, j)];
       c.rlow[x] = d.reservedMin[d.reservedLowest(i, j)];
       const inside = Math.floor(e0 + span / 2);
-      last = Math.max(last, j - i > 1 && d.peak[h] >= 0 ? d.peak[h] : inside);
+      last = Math.max(last, span > 1 && j - i > 1 && d.peak[h] >= 0 ? d.peak[h] : inside);
       c.event[x] = last;
     }
     return c;
   }
 
   // paint fills the pixels under the active curve with the allocations that lived in
-  // each column, and remembers which pixel is whose.
+  // each column, and remembers which pixel is whose. It works column by column, and
+  // turns the picture over at the end.
   paint(c, width, height, top, colours, picked, only) {
     const { stacking: s } = this, b = s.blocks;
-    if (!this.ids || this.ids.length !== width * height) {
-      this.ids = new Int32Array(width * height); // by column: block + 1, 0 none, -1 the rest
+    if (!this.ids || this.ids.length !== width * height || this.size.width !== width) {
+      this.ids = new Int32Array(width * height); // block + 1, 0 none, -1 the rest
       this.shades = new Uint32Array(width * height);
+      this.image.width = width;
+      this.image.height = height;
+      this.data = this.image.getContext("2d").createImageData(width, height);
+      this.size = { width, height };
     }
     const { ids, shades } = this;
     ids.fill(0);
     shades.fill(0);
     s.rewind();
+    const at = this.pickedAt = { low: new Float64Array(width), high: new Float64Array(width) };
     const edges = Math.max(4, height / 80);
+    let below = height;
+    const fill = (from, to, id, shade) => {
+      for (let k = from; k < to; k++) {
+        ids[k] = id;
+        shades[k] = shade;
+      }
+    };
     for (let x = 0; x < width; x++) {
       const base = x * height;
-      const changed = s.to(c.event[x]);
-      if (!changed && x > 0 && c.high[x] === c.high[x - 1]) {
-        ids.copyWithin(base, base - height, base);
-        shades.copyWithin(base, base - height, base);
-        continue;
+      if (!s.to(c.event[x]) && x > 0) {
+        ids.copyWithin(base + below, base - height + below, base);
+        shades.copyWithin(base + below, base - height + below, base);
+        at.low[x] = at.low[x - 1];
+        at.high[x] = at.high[x - 1];
+      } else {
+        below = height;
+        let sum = 0;
+        for (const p of s.live) {
+          const i = s.at[p];
+          sum += b.bytes[i];
+          if (i === picked) {
+            at.low[x] = sum - b.bytes[i];
+            at.high[x] = sum;
+          }
+          const y = Math.max(0, Math.round(height - sum / top * height));
+          if (y >= below) continue;
+          const dim = only !== null && b.stack[i] !== only;
+          fill(base + y, base + below, i + 1, dim ? colours.dim : colours.of(s.group[i], s.odd[i]));
+          if (below - y >= edges) shades[base + y] = dim ? colours.dimEdge : colours.of(s.group[i], 2);
+          below = y;
+        }
       }
-      let sum = 0, below = height;
-      for (const p of s.live) {
-        const i = s.at[p];
-        sum += b.bytes[i];
-        const y = Math.max(0, Math.round(height - sum / top * height));
-        if (y >= below) continue;
-        const colour = i === picked ? colours.pick : only !== null && b.stack[i] !== only ? colours.dim : colours.of(s.group[i], s.odd[i]);
-        ids.fill(i + 1, base + y, base + below);
-        shades.fill(colour, base + y, base + below);
-        if (below - y >= edges && i !== picked) shades[base + y] = colours.edge(s.group[i], only !== null && b.stack[i] !== only);
-        below = y;
-      }
-      const y = Math.max(0, Math.round(height - c.high[x] / top * height));
-      if (y < below) {
-        ids.fill(-1, base + y, base + below);
-        shades.fill(colours.rest, base + y, base + below);
-      }
+      fill(base + Math.max(0, Math.round(height - c.high[x] / top * height)), base + below, -1, colours.rest);
     }
-    this.size = { width, height };
-    this.image.width = width;
-    this.image.height = height;
-    const g = this.image.getContext("2d"), data = g.createImageData(width, height);
-    const out = new Uint32Array(data.data.buffer);
-    for (let x = 0; x < width; x++) for (let y = 0, from = x * height; y < height; y++) out[y * width + x] = shades[from + y];
-    g.putImageData(data, 0, 0);
+    const out = new Uint32Array(this.data.data.buffer), strip = 16; // columns at a time, for the caches
+    for (let x0 = 0; x0 < width; x0 += strip) {
+      const x1 = Math.min(width, x0 + strip);
+      for (let y = 0; y < height; y++) for (let x = x0; x < x1; x++) out[y * width + x] = shades[x * height + y];
+    }
+    this.image.getContext("2d").putImageData(this.data, 0, 0);
+    this.painted = true;
   }
 
   // blockAt is the allocation under a pixel of the painted picture, -1 where none is.
   blockAt(x, y) {
-    if (!this.ids || !this.size) return -1;
+    if (!this.painted) return -1;
     const { width, height } = this.size;
     if (x < 0 || y < 0 || x >= width || y >= height) return -1;
     return Math.max(-1, this.ids[Math.floor(x) * height + Math.floor(y)] - 1);
