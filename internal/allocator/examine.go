@@ -176,7 +176,7 @@ func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *pr
 		changes = append(changes, r.search(h, p)...)
 	}
 	for i, c := range changes {
-		q := &question{h: h, releases: run.releases, change: c, set: r.Settings, room: r.Room}
+		q := &question{h: h, releases: run.releases, captures: run.captures, change: c, set: r.Settings, room: r.Room}
 		if err := q.set.Apply(c.Conf); err != nil {
 			return err
 		}

@@ -54,12 +54,64 @@ func (s *Sim) findExpandable(pi int32, stream uint16, need int64) int32 {
 	}
 	size = (size + page - 1) / page * page
 	base, got, ok := s.place.Reserve(size, page, stream, p.id, p.small)
+	if !ok || !s.giveWay(base, page) {
+		return -1
+	}
+	if at, ok := s.ranges.seek(base, 0); ok {
+		got = int64(min(uint64(max(got, 0)), s.ranges.at(at).a-base))
+	}
 	got -= got % page
-	if !ok || got <= 0 || !s.vacant(base, got) {
+	if got <= 0 || !s.vacant(base, got) {
 		return -1
 	}
 	id := s.reserve(base, got, page, pi, stream)
 	if s.blocks[id].size < need {
+		return -1
+	}
+	return id
+}
+
+// giveWay says whether the range is vacant. Where an expandable segment's address
+// space is only taken to reach that far, and has no memory there, it ends before.
+func (s *Sim) giveWay(addr uint64, size int64) bool {
+	if s.vacant(addr, size) {
+		return true
+	}
+	at, ok := s.ranges.floor(addr, 0)
+	if !ok || s.ranges.at(at).a == addr {
+		return false
+	}
+	n := s.ranges.at(at).v
+	r := &s.spans[n]
+	end := r.base + uint64(r.size)
+	keep := int64(addr-r.base) / max(r.page, 1) * r.page
+	if r.page == 0 || keep <= 0 || keep >= r.size {
+		return s.vacant(addr, size)
+	}
+	id := s.lastOf(n)
+	if id < 0 || s.blocks[id].addr >= r.base+uint64(keep) {
+		return false
+	}
+	b := &s.blocks[id]
+	b.size -= int64(end - (r.base + uint64(keep)))
+	r.size = keep
+	return s.vacant(addr, size)
+}
+
+// lastOf returns the last block of an expandable segment where it has no memory, or -1.
+func (s *Sim) lastOf(n int32) int32 {
+	b := &s.blocks[s.spans[n].first]
+	p := s.pools[b.pool]
+	if int(b.stream) >= len(p.unmapped) || p.unmapped[b.stream] == nil {
+		return -1
+	}
+	set := p.unmapped[b.stream]
+	at, ok := set.floor(s.spans[n].base+uint64(s.spans[n].size)-1, 0)
+	if !ok {
+		return -1
+	}
+	id := set.at(at).v
+	if s.blocks[id].res != n || s.blocks[id].next >= 0 {
 		return -1
 	}
 	return id

@@ -41,11 +41,14 @@ type recorded struct {
 	fid      Fidelity
 	ooms     []OOM
 	releases []release
-	bursts   int // releases that may have been the allocator's own flush
+	captures []int // oom entries during which cached memory could not be released
+	bursts   int   // releases that may have been the allocator's own flush
 	peak     Peak
 	capacity int64 // what the driver gives in this run
 
 	open     []int32 // recorded segment events that wait for what comes after them
+	late     int     // frees that completed since, not right after they were requested
+	asked    uint64  // address of the free that was requested just before
 	reserved int64   // as recorded
 	sum      float64
 }
@@ -56,28 +59,33 @@ type recordPlacer struct {
 	h    *history
 	want []SegmentEvent // recorded, of the operation that runs
 	bump *Bump
+	used map[uint64]bool // bases of reservations that were handed out
 }
 
 func (p *recordPlacer) Segment(size int64, stream, pool uint16, small bool) (uint64, bool) {
 	for i, e := range p.want {
 		if e.Action == evidence.MemSegmentAlloc && e.Size == size {
-			p.want = slices.Delete(p.want, i, i+1)
+			p.want = p.want[i+1:]
 			return e.Addr, true
 		}
 	}
 	return p.bump.Segment(size, stream, pool, small)
 }
 
+// Reserve places an expandable segment where the record shows its first memory. A
+// request that fails makes one too; its memory comes later, or never.
 func (p *recordPlacer) Reserve(size, page int64, stream, pool uint16, small bool) (uint64, int64, bool) {
 	for _, e := range p.want {
-		if e.Action != evidence.MemSegmentMap {
-			continue
+		if e.Action == evidence.MemSegmentMap {
+			p.used[e.Addr] = true
+			return e.Addr, size, true
 		}
-		limit := uint64(1 << 62)
-		if i, found := slices.BinarySearch(p.h.floors, e.Addr+1); found || i < len(p.h.floors) {
-			limit = p.h.floors[i]
+	}
+	for _, r := range p.h.later {
+		if r.Stream == stream && r.Pool == pool && r.Small == small && !p.used[r.Base] {
+			p.used[r.Base] = true
+			return r.Base, size, true
 		}
-		return e.Addr, min(size, int64(limit-e.Addr)), true
 	}
 	return p.bump.Reserve(size, page, stream, pool, small)
 }
@@ -85,7 +93,7 @@ func (p *recordPlacer) Reserve(size, page int64, stream, pool uint16, small bool
 // newRecorded prepares the run; it is an error where the initial state cannot be.
 func newRecorded(h *history, set Settings, capacity int64) (*recorded, error) {
 	r := &recorded{h: h, blocks: make([]Block, h.nSlots), capacity: capacity}
-	r.place = &recordPlacer{h: h, bump: NewBump(h.top + 1<<30)}
+	r.place = &recordPlacer{h: h, bump: NewBump(h.top + 1<<30), used: map[uint64]bool{}}
 	r.sim = New(set, r.place, h.snap.Streams, capacity)
 	if err := loadInitial(h, r.sim, r.blocks); err != nil {
 		return nil, err
@@ -138,16 +146,24 @@ func (r *recorded) run(ctx context.Context) error {
 			r.flush(i)
 			fallthrough
 		case e.Action == evidence.MemFreeCompleted || e.Action == evidence.MemFree:
+			if e.Addr != r.asked {
+				r.late++
+			}
 			if s := r.h.slots[i]; s >= 0 {
 				r.sim.Complete(r.blocks[s])
 			}
 		case e.Action == evidence.MemFreeRequested:
 			r.flush(i)
+			r.late = 0
 			if s := r.h.slots[i]; s >= 0 {
 				r.sim.Free(r.blocks[s])
 			}
 		default:
 			r.flush(i)
+		}
+		r.asked = 0
+		if e.Action == evidence.MemFreeRequested {
+			r.asked = e.Addr
 		}
 		r.sum += float64(abs(r.sim.Reserved() - r.reserved))
 	}
@@ -163,26 +179,33 @@ func abs(n int64) int64 {
 	return n
 }
 
-// take turns the open events into what they say, in order, and accounts for them.
-func (r *recorded) take() (released, grown []SegmentEvent) {
+// take turns the open events into what they say and accounts for them: what was
+// released first, and all of it in order.
+func (r *recorded) take() (released, all []SegmentEvent) {
 	for _, i := range r.open {
 		e := r.h.trace.At(int(i))
 		s := SegmentEvent{Action: e.Action, Addr: e.Addr, Size: e.Size, Stream: e.Stream, Small: e.Size == smallBuffer}
 		if r.h.snap.Has.EventPools {
 			s.Pool = e.Pool
 		}
-		switch e.Action {
-		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
-			released = append(released, s)
+		all = append(all, s)
+		if s.releases() {
 			r.reserved -= plausible(e.Size)
-		default:
-			grown = append(grown, s)
+		} else {
 			r.reserved += plausible(e.Size)
 		}
 	}
+	n := 0
+	for n < len(all) && all[n].releases() {
+		n++
+	}
 	r.fid.Segments += len(r.open)
 	r.open = r.open[:0]
-	return released, grown
+	return all[:n], all
+}
+
+func (e *SegmentEvent) releases() bool {
+	return e.Action == evidence.MemSegmentFree || e.Action == evidence.MemSegmentUnmap
 }
 
 // plausible is a size that can be added up.
@@ -198,11 +221,9 @@ func (r *recorded) flush(i int) {
 	if len(r.open) == 0 {
 		return
 	}
-	released, grown := r.take()
+	released, all := r.take()
 	r.release(i, released)
-	for range grown { // without an alloc: nothing explains it
-		r.fid.Forced++
-	}
+	r.fid.Forced += len(all) - len(released) // without an alloc, nothing explains them
 	r.compare(i)
 }
 
@@ -211,24 +232,28 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 	r.fid.Allocs++
 	slot := r.h.slots[i]
 	r.sim.Complete(r.blocks[slot]) // where its end is not in the record
-	var released, grown []SegmentEvent
+	var all []SegmentEvent
+	flushed := false
 	if len(r.open) > 0 {
-		released, grown = r.take()
-		if len(released) > 0 && !r.own(e, r.h.poolAt(i), len(grown) > 0) {
+		var released []SegmentEvent
+		released, all = r.take()
+		grown := len(all) > len(released)
+		if len(released) > 0 && !r.own(e, r.h.poolAt(i), released, grown) {
+			flushed = true
 			r.release(i, released)
-			if len(grown) > 0 {
+			if grown {
 				r.bursts++
 			}
-			released = nil
+			all = all[len(released):]
 		}
 		if r.reserved > r.capacity {
 			// The driver gave more than at the oom: others held less then.
 			r.sim.SetCapacity(r.reserved)
 		}
 	}
-	r.place.want = append(r.place.want[:0], grown...)
-	b, ok := r.sim.Malloc(e.Size, e.Stream, r.h.poolAt(i))
-	r.match(released, grown)
+	r.place.want = all
+	b, ok := r.serve(i, e, flushed, len(all) > 0)
+	r.match(all)
 	if !ok {
 		r.fid.OOMsExtra++
 		r.fid.Forced++
@@ -237,6 +262,7 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 		r.fid.Extra += len(r.sim.Events())
 	}
 	r.sim.SetCapacity(r.capacity)
+	r.sim.refuse = 0
 	r.blocks[slot] = 0
 	if ok {
 		r.blocks[slot] = b
@@ -247,21 +273,51 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 	r.compare(i)
 }
 
-// own says whether the allocator itself flushes its cache for a request: no cached
-// block fits, and the driver refuses what it would ask for.
-func (r *recorded) own(e *evidence.MemEvent, pool uint16, grown bool) bool {
-	if !grown {
-		return false
+// serve runs a request. Where the record shows that memory went back, or late frees
+// completed, and yet a cached block would fit now that the record does not use, the
+// allocator was in the middle of the request: it had found none before.
+func (r *recorded) serve(i int, e *evidence.MemEvent, flushed, grown bool) (Block, bool) {
+	late := r.late > 0
+	r.late = 0
+	if flushed || late && e.Action == evidence.MemOOM {
+		if at, ok := r.sim.wouldFitAt(r.sim.set.Round(e.Size), e.Stream, r.h.poolAt(i)); ok && (grown || at != e.Addr) {
+			return r.sim.MallocFlushed(e.Size, e.Stream, r.h.poolAt(i))
+		}
 	}
+	return r.sim.Malloc(e.Size, e.Stream, r.h.poolAt(i))
+}
+
+// own says whether the allocator itself gave memory back for a request: no cached
+// block fits, and the driver refuses what it would ask for. That it refused follows
+// from the room; or from what went back, where only a refusal explains it: then the
+// refusal is taken from the record.
+func (r *recorded) own(e *evidence.MemEvent, pool uint16, released []SegmentEvent, grown bool) bool {
 	s := &r.sim.set
-	need := s.Round(e.Size)
-	if r.sim.wouldFit(need, e.Stream, pool) {
+	need := s.Round(min(max(e.Size, 0), bytesMax))
+	if !grown || r.sim.wouldFit(need, e.Stream, pool) {
 		return false
 	}
-	if s.GCThreshold > 0 && s.Limit > 0 {
+	if s.GCThreshold > 0 && s.Limit > 0 || r.sim.wouldRefuse(need, e.Stream, pool) {
 		return true
 	}
-	return r.sim.wouldRefuse(need, e.Stream, pool)
+	if s.MaxSplit == 0 {
+		return false
+	}
+	ids, enough := r.sim.oversize(r.sim.poolOf(pool, need <= smallMax), e.Stream, need)
+	if len(ids) == 0 || len(released) < len(ids) {
+		return false
+	}
+	for i, id := range ids {
+		if r.sim.blocks[id].addr != released[i].Addr {
+			return false
+		}
+	}
+	r.fid.Refused++
+	r.sim.refuse = 1
+	if enough && len(released) > len(ids) {
+		r.sim.refuse = 2
+	}
+	return true
 }
 
 // release repeats a release that the program asked for. Where much less went back
@@ -279,7 +335,7 @@ func (r *recorded) release(i int, released []SegmentEvent) {
 	}
 	if could := r.sim.releasable(); could <= 2*len(released) {
 		r.sim.EmptyCache()
-		r.match(released, nil)
+		r.match(released)
 		r.releases = append(r.releases, rel)
 		return
 	}
@@ -293,17 +349,17 @@ func (r *recorded) release(i int, released []SegmentEvent) {
 
 // match counts how much of what the simulation did with the driver is recorded, in
 // the same order.
-func (r *recorded) match(released, grown []SegmentEvent) {
+func (r *recorded) match(want []SegmentEvent) {
 	got := r.sim.Events()
-	if len(got) == 0 && len(released)+len(grown) == 0 {
+	if len(got) == 0 && len(want) == 0 {
 		return
 	}
 	matched := 0
 	i := 0
-	for k := range len(released) + len(grown) {
-		want := pick(released, grown, k)
+	for k := range want {
+		w := &want[k]
 		for j := i; j < len(got) && j < i+64; j++ {
-			if got[j].Action == want.Action && got[j].Size == want.Size && (k >= len(released) || got[j].Addr == want.Addr) {
+			if got[j].Action == w.Action && got[j].Size == w.Size && (!w.releases() || got[j].Addr == w.Addr) {
 				matched++
 				i = j + 1
 				break
@@ -314,22 +370,19 @@ func (r *recorded) match(released, grown []SegmentEvent) {
 	r.fid.Extra += len(got) - matched
 }
 
-func pick(a, b []SegmentEvent, i int) *SegmentEvent {
-	if i < len(a) {
-		return &a[i]
-	}
-	return &b[i-len(a)]
-}
-
 // oom repeats a recorded failure.
 func (r *recorded) oom(i int, e *evidence.MemEvent) {
-	released, grown := r.take()
-	r.place.want = append(r.place.want[:0], grown...)
+	_, all := r.take()
+	r.place.want = all
 	o := &r.ooms[r.fid.OOMs]
 	r.sim.SetCapacity(o.room)
-	b, ok := r.sim.Malloc(e.Size, e.Stream, r.h.poolAt(i))
+	if !slices.ContainsFunc(all, func(s SegmentEvent) bool { return s.releases() }) && r.sim.releasable() > 0 {
+		r.capture(i, e)
+	}
+	b, ok := r.serve(i, e, false, false)
 	r.sim.SetCapacity(r.capacity)
-	r.match(released, grown)
+	r.sim.Capturing = false
+	r.match(all)
 	r.fid.OOMs++
 	o.Allocated, o.Active, o.Reproduced = r.sim.Allocated(), r.sim.Active(), !ok
 	o.Largest = r.sim.largestFree(r.sim.set.Round(e.Size), e.Stream, r.h.poolAt(i))
@@ -341,6 +394,23 @@ func (r *recorded) oom(i int, e *evidence.MemEvent) {
 		r.fid.OOMsSame++
 	}
 	r.compare(i)
+}
+
+// capture notes that a failure left cached memory where it was, which only the capture
+// of a graph does. What was captured goes to a private pool; where the record does not
+// say to which one, it is the one that the stream used last.
+func (r *recorded) capture(i int, e *evidence.MemEvent) {
+	r.sim.Capturing = true
+	r.captures = append(r.captures, i)
+	if r.h.pools == nil || r.h.snap.Has.EventPools || !r.sim.wouldFit(r.sim.set.Round(e.Size), e.Stream, 0) {
+		return
+	}
+	for k := i - 1; k >= 0; k-- {
+		if b := r.h.trace.At(k); b.Action == evidence.MemAlloc && b.Stream == e.Stream {
+			r.h.pools[i] = r.h.pools[k]
+			return
+		}
+	}
 }
 
 // compare sets reserved against the record, after an operation.

@@ -18,8 +18,9 @@ type history struct {
 
 	initial      []Segment
 	reservations []Reservation
-	floors       []uint64 // where known ranges begin, sorted: no reservation reaches into another's range
-	top          uint64   // above every recorded address
+	later        []Reservation // whose memory came only in the trace
+	floors       []uint64      // where known ranges begin, sorted: no reservation reaches into another's range
+	top          uint64        // above every recorded address
 
 	// slots says for each event which block it is about; -1: none that is known. Each
 	// block has a slot from its alloc to the end of its free.
@@ -485,7 +486,6 @@ func (w *walk) cluster() {
 		groups = append(groups, group{r, r})
 	}
 	for i, g := range groups {
-		h.floors = append(h.floors, g.first.addr)
 		if !g.first.exp {
 			continue
 		}
@@ -496,9 +496,11 @@ func (w *walk) cluster() {
 		page := h.set.page(g.first.small)
 		want := max(uint64(reserveUnset), g.last.addr+uint64(g.last.size)-g.first.addr)
 		size := int64(min(want, limit-g.first.addr)) / page * page
-		// Only reservations with memory at the start are there at the start.
-		if w.rangesIn(g.first.addr, g.first.addr+uint64(size)) {
-			h.reservations = append(h.reservations, Reservation{Base: g.first.addr, Size: size, Stream: g.first.stream, Pool: g.first.pool, Small: g.first.small})
+		res := Reservation{Base: g.first.addr, Size: size, Stream: g.first.stream, Pool: g.first.pool, Small: g.first.small}
+		if w.rangesIn(res.Base, res.Base+uint64(size)) {
+			h.reservations = append(h.reservations, res)
+		} else {
+			h.later = append(h.later, res)
 		}
 	}
 }

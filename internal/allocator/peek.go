@@ -2,17 +2,23 @@ package allocator
 
 // wouldFit says whether a cached block serves a request of need bytes, rounded.
 func (s *Sim) wouldFit(need int64, stream, poolID uint16) bool {
+	_, ok := s.wouldFitAt(need, stream, poolID)
+	return ok
+}
+
+// wouldFitAt returns the address of the cached block that serves a request.
+func (s *Sim) wouldFitAt(need int64, stream, poolID uint16) (uint64, bool) {
 	pi := s.poolOf(poolID, need <= smallMax)
 	p := s.pools[pi]
 	searches := p.searches
 	id := s.fit(pi, stream, need)
 	p.searches = searches
 	if id < 0 {
-		return false
+		return 0, false
 	}
 	b := &s.blocks[id]
 	p.free[b.stream].insert(uint64(b.size), b.addr, id)
-	return true
+	return b.addr, true
 }
 
 // wouldRefuse says whether the driver, or the limit, refuses new memory for a request

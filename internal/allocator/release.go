@@ -173,34 +173,42 @@ func (s *Sim) releaseSegment(id int32) {
 // (release_available_cached_blocks): the smallest that is large enough, or else the
 // largest ones until their sum is. It is not ok where that does not reach.
 func (s *Sim) releaseOversize(pi int32, stream uint16, need int64) bool {
+	ids, enough := s.oversize(pi, stream, need)
+	for _, id := range ids {
+		s.releaseSegment(id)
+	}
+	return enough
+}
+
+// oversize lists what releaseOversize gives back. The list holds until the next call.
+func (s *Sim) oversize(pi int32, stream uint16, need int64) ([]int32, bool) {
 	p := s.pools[pi]
+	s.scratch = s.scratch[:0]
 	if int(stream) >= len(p.free) || p.free[stream] == nil {
-		return false
+		return nil, false
 	}
 	set := p.free[stream]
 	most := s.set.maxSplit()
 	need = max(need, most)
 	if at, ok := set.seek(uint64(need), 0); ok {
 		if id := set.at(at).v; s.whole(id) {
-			s.releaseSegment(id)
+			s.scratch = append(s.scratch, id)
 		}
-		return true
+		return s.scratch, true
 	}
 	released := int64(0)
-	last := key{^uint64(0), ^uint64(0)}
-	for released < need {
-		at, ok := set.floor(last.a, last.b-1)
-		if !ok || int64(set.at(at).a) < most {
+	for at, ok := set.last(); ok && released < need; at, ok = set.prev(at) {
+		s.work++
+		e := set.at(at)
+		if int64(e.a) < most {
 			break
 		}
-		e := *set.at(at)
-		last = e.key
 		if s.whole(e.v) { // others stay: expandable ones, or split under another setting
 			released += int64(e.a)
-			s.releaseSegment(e.v)
+			s.scratch = append(s.scratch, e.v)
 		}
 	}
-	return released >= need
+	return s.scratch, released >= need
 }
 
 // collect gives back unsplit blocks of the large default pool that have not been

@@ -158,6 +158,7 @@ type Fidelity struct {
 	OOMsSame    int
 	OOMsExtra   int    // the simulation failed where the record did not
 	Contradict  int    // events that cannot follow from those before them
+	Refused     int    // times that the driver refused, which only the record shows
 	Forced      int    // times that the simulation was set right by the record
 	Tolerance   string // in words
 }

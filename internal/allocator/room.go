@@ -51,11 +51,14 @@ func (h *history) profile() profile {
 				sizes[s] = 0
 			}
 		case evidence.MemOOM:
-			p.ooms = append(p.ooms, h.oom(i, e, reserved, p.peak, least))
+			p.ooms = append(p.ooms, OOM{Event: i, Request: e.Size, DeviceFree: int64(min(e.Addr, bytesMax)), Reserved: reserved, Least: least})
 		}
 		if i >= first/2 && i < first && (lowest < 0 || least <= lowest) {
 			lowest, p.valley = least, i
 		}
+	}
+	for i := range p.ooms {
+		p.ooms[i].room = h.roomAt(&p.ooms[i], p.peak)
 	}
 	return p
 }
@@ -77,15 +80,15 @@ func least512(size int64) int64 {
 	return (max(size, 1) + minBlock - 1) &^ (minBlock - 1)
 }
 
-func (h *history) oom(i int, e *evidence.MemEvent, reserved, peak, least int64) OOM {
-	o := OOM{Event: i, Request: e.Size, DeviceFree: int64(min(e.Addr, bytesMax)), Reserved: reserved, Least: least}
-	o.room = min(reserved+o.DeviceFree, unlimited)
-	if need := h.needed(e.Size); o.DeviceFree >= need {
-		// More was free than was asked for: a limit refused, or the driver could not
-		// use what it had. What was held before is all that is proved.
-		o.room = min(max(reserved, peak), reserved+need-1)
+// roomAt is what the allocator had at a failure: what it held and what the device had
+// free. Where more was free than was asked for, a limit refused, or the driver could
+// not use what it had; then only what was ever held is proved.
+func (h *history) roomAt(o *OOM, peak int64) int64 {
+	room := min(o.Reserved+o.DeviceFree, unlimited)
+	if need := h.needed(o.Request); o.DeviceFree >= need {
+		room = min(max(o.Reserved, peak), o.Reserved+need-1)
 	}
-	return o
+	return max(room, 1) // 0 stands for no limit
 }
 
 // needed is the most that a request makes the allocator ask of the driver.

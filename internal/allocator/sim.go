@@ -117,7 +117,8 @@ type Sim struct {
 	Retries, OOMs int
 	Refused       Refusal
 
-	work int // steps of those operations that take more with every block there is
+	refuse int // how many of the next attempts the driver refuses, whatever it has
+	work   int // steps of those operations that take more with every block there is
 }
 
 // New returns an allocator without memory. streams are the raw handles by stream
@@ -232,6 +233,23 @@ func (s *Sim) Malloc(size int64, stream, poolID uint16) (Block, bool) {
 	return s.take(p, id, need, size), true
 }
 
+// MallocFlushed is Malloc from step 5 on: no cached block was found, and the driver
+// refused. The order matters: frees that the flush completes are not searched for a
+// block again.
+func (s *Sim) MallocFlushed(size int64, stream, poolID uint16) (Block, bool) {
+	s.begin()
+	need := s.set.Round(min(max(size, 0), bytesMax))
+	p := s.poolOf(poolID, need <= smallMax)
+	s.releaseAll()
+	s.Retries++
+	id := s.grow(p, stream, need)
+	if id < 0 {
+		s.OOMs++
+		return 0, false
+	}
+	return s.take(p, id, need, size), true
+}
+
 // poolIndex numbers pools.
 func poolIndex(id uint16, small bool) int32 {
 	n := int32(id) * 2
@@ -326,6 +344,10 @@ func (s *Sim) room(id int32) int64 {
 func (s *Sim) grow(pi int32, stream uint16, need int64) int32 {
 	size := s.set.SegmentSize(need)
 	s.Refused = Refusal{Need: size, Reserved: s.reserved}
+	if s.refuse > 0 {
+		s.refuse--
+		return -1
+	}
 	if s.reserved > bytesMax-size || s.set.Limit > 0 && s.reserved+size > s.set.Limit {
 		return -1
 	}
@@ -337,7 +359,7 @@ func (s *Sim) grow(pi int32, stream uint16, need int64) int32 {
 	}
 	p := s.pools[pi]
 	addr, ok := s.place.Segment(size, stream, p.id, p.small)
-	if !ok || !s.vacant(addr, size) {
+	if !ok || !s.giveWay(addr, size) {
 		return -1
 	}
 	id := s.segment(addr, size, pi, stream)

@@ -3,6 +3,7 @@ package allocator
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -21,6 +22,7 @@ type outcome struct {
 type question struct {
 	h        *history
 	releases []release
+	captures []int // events at which cached memory could not be released
 	change   Change
 	set      Settings
 	room     Room
@@ -64,6 +66,7 @@ func (q *question) run(ctx context.Context, capacity int64, fresh bool) (outcome
 				sim.Complete(blocks[slot]) // where its end is not in the record
 				blocks[slot] = 0
 			}
+			sim.Capturing = h.poolAt(i) != 0 || slices.Contains(q.captures, i)
 			b, ok := sim.Malloc(e.Size, e.Stream, h.poolAt(i))
 			if !ok {
 				out.fail(sim, i, e.Size)
@@ -191,6 +194,11 @@ func (r *Replay) refuse(ctx context.Context, q *question, a *Answer, layout bool
 	}
 	if layout {
 		a.Why += ", whether what was there before the trace lies as recorded or is placed anew"
+	}
+	if a.FailsAt >= 0 && q.h.poolAt(a.FailsAt) != 0 && q.h.trace.At(a.FailsAt).Action == evidence.MemAlloc {
+		a.Verdict = CannotTell
+		a.Why = fmt.Sprintf("the request at event %d, of a private pool, fails if a capture forbids to release cached memory then; when captures ran is not recorded", a.FailsAt)
+		return nil
 	}
 	if q.change.Capacity == 0 && r.Recorded.Reserved > q.room.Bytes && (len(r.OOMs) == 0 || a.FailsAt < r.OOMs[0].Event) {
 		a.Verdict = CannotTell
