@@ -104,14 +104,14 @@ const (
 
 // An Op is one thing that the program does.
 type Op struct {
-	Kind    OpKind
-	ID      int    // Alloc, Free, Use: which allocation
-	Size    int64  // Alloc
-	Stream  uint64 // Alloc: owner; Use: the other stream; Done; BeginPool: the one captured
-	Pool    [2]int64
-	Stack   uint32
-	Name    string // StepStart, StepEnd
-	Context string // Alloc: compile_context
+	Kind   OpKind
+	ID     int    // Alloc, Free, Use: which allocation
+	Size   int64  // Alloc
+	Stream uint64 // Alloc: owner; Use: the other stream; Done; BeginPool: the one captured
+	Pool   [2]int64
+	Stack  uint32
+	Name   string // StepStart, StepEnd
+	Wait   int64  // microseconds that pass before
 }
 
 // An OpKind says what an Op does.

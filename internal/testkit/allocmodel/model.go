@@ -108,7 +108,7 @@ func newModel(set Settings, dev Device, o Options) *Model {
 
 // do carries out op and reports whether it did not fail for want of memory.
 func (m *Model) do(op Op) bool {
-	m.time += 7
+	m.time += 7 + op.Wait
 	switch op.Kind {
 	case Alloc:
 		return m.malloc(op)
