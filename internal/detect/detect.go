@@ -50,6 +50,7 @@ var detectors = []struct {
 	{"device memory", deviceMemory},
 	{"memory over time", memoryOverTime},
 	{"allocator counters", allocatorCounters},
+	{"memory snapshots", snapshots},
 	{"devices", devices},
 	{"device health", deviceHealth},
 	{"non-finite values", nonfinite},

@@ -427,6 +427,7 @@ func (s *Study) limits(inc *incident.Incident) {
 	}
 	strays(s.Timeline, add)
 	c := s.Cases[s.Main]
+	apartSnapshots(c, add)
 	for _, r := range c.Rivals {
 		if r.Source >= 0 && s.Timeline.TwoRuns(c.Lead, r) {
 			add(fmt.Sprintf("%s and %s each log a loss of their own over the same steps, as two runs do. If they are two runs, diagnose each by itself.", c.Lead.Span.Artifact, r.Span.Artifact), c.Lead.Span, r.Span)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/inquest-dev/inquest/internal/detect"
+	"github.com/inquest-dev/inquest/internal/diagnose"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/memory"
@@ -161,3 +163,14 @@ func ofAllocator(setting string) bool {
 }
 
 func expands(setting string) bool { return setting == "expandable_segments:True" }
+
+// apartSnapshots says which memory snapshots decide nothing, and what one without a
+// log can't say.
+func apartSnapshots(c *diagnose.Case, add func(string, ...evidence.Span)) {
+	for _, x := range detect.TieSnapshot(input(c, nil)).Not {
+		add(x.Text, x.Span)
+	}
+	if c.Lead != nil && c.Lead.Attrs.Str("form") == "snapshot" {
+		add("The failure is known from the memory snapshot alone. It does not say whether the program caught it, what other ranks did, how the process ended, or how large the device is; the logs would.", c.Lead.Span)
+	}
+}

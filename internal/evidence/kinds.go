@@ -183,7 +183,7 @@ var Specs = [...]Spec{
 	// Device memory.
 	{DeviceOOM, "a framework's device allocator refused a request, with its figures", DeviceMemory, RoleFault, 30, []AttrSpec{
 		{"backend", Text, "cuda, hip, xpu, npu, mps, musa, mlu, xla, tensorflow, cupy, onnxruntime, tensorrt, ggml, paddle"},
-		{"form", Text, "A, B, B', C, D, E, F, async, or the emitter's own"},
+		{"form", Text, "A, B, B', C, D, E, F, async, snapshot (from the history of one alone), or the emitter's own"},
 		{"requested", Size, "bytes asked for"}, {"capacity", Size, "bytes of the device"}, {"free", Size, "bytes free on the device, all processes"},
 		{"allocated", Size, "bytes in live tensors of this process"}, {"reserved", Size, "bytes held by the allocator"},
 		{"unallocated", Size, "reserved but not allocated"}, {"private_pools", Size, "free bytes in private pools"},

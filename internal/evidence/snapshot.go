@@ -208,3 +208,19 @@ func (m *MemSnapshot) Devices() int {
 	}
 	return n
 }
+
+// DriverRequest is what the allocator asks the driver for to hold a block of n bytes,
+// and the size that the message of an OOM prints (get_allocation_size,
+// CUDACachingAllocator.cpp, 1.1 and newer).
+func DriverRequest(n int64) int64 {
+	const mib = 1 << 20
+	switch {
+	case n <= mib:
+		return 2 * mib
+	case n < 10*mib:
+		return 20 * mib
+	case n > 1<<61:
+		return n
+	}
+	return (n + 2*mib - 1) / (2 * mib) * (2 * mib)
+}

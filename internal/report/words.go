@@ -50,6 +50,8 @@ func where(sp *evidence.Span) string {
 		return fmt.Sprintf("%s row %d", name, sp.Row)
 	case sp.Pointer != "":
 		return name + " " + sp.Pointer
+	case sp.Kind == "event" || sp.Kind == "block": // of a memory snapshot
+		return fmt.Sprintf("%s GPU %d %s %d", name, sp.Device, sp.Kind, sp.Index)
 	case sp.Offset > 0:
 		return fmt.Sprintf("%s byte %d", name, sp.Offset)
 	}

@@ -98,6 +98,7 @@ func Build(sources []Source) *Timeline {
 			t.Items = append(t.Items, it)
 		}
 	}
+	t.fromSnapshots()
 	for i, it := range t.Items {
 		it.ID = fmt.Sprintf("e%d", i+1)
 	}

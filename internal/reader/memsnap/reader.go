@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -225,12 +226,15 @@ func (r *result) oom(a evidence.Artifact, o place) evidence.Event {
 // maxShown is how many frames of a stack an event keeps, the innermost.
 const maxShown = 24
 
-// frames is a stack in the order of a traceback.
+// frames is a stack in the order of a traceback: Python's frames, where there are any.
 func (r *result) frames(stack uint32) (out []evidence.Frame) {
 	if int(stack) >= len(r.Stacks) {
 		return nil
 	}
 	ids := r.Stacks[stack]
+	if own := slices.DeleteFunc(slices.Clone(ids), func(id uint32) bool { return !strings.HasSuffix(r.Frames[id].File, ".py") }); len(own) > 0 {
+		ids = own // frames of C++ stand below those of Python, dozens of them
+	}
 	for i := min(len(ids), maxShown) - 1; i >= 0; i-- {
 		f := &r.Frames[ids[i]]
 		out = append(out, evidence.Frame{File: clean(f.File, 512), Line: f.Line, Function: clean(f.Name, 512)})
