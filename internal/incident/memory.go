@@ -373,6 +373,7 @@ type MemoryChange struct {
 type MemoryRanks struct {
 	Rows    []MemoryRank `json:"rows"`
 	Differs []Statement  `json:"differs"`
+	Cause   *MemoryCause `json:"cause"` // whether the ranks are out of balance; null where that cannot be told
 }
 
 type MemoryRank struct {

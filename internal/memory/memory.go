@@ -35,6 +35,11 @@ func Examine(ctx context.Context, m *evidence.MemSnapshot, o Options) (*incident
 		o.Top = 10
 	}
 	out := &incident.MemorySnapshot{Artifact: m.Artifact, Form: m.Form, Settings: settings(m), Lacks: []string{}, Devices: []incident.MemoryDevice{}}
+	if m.Timeline != nil {
+		out.Devices = append(out.Devices, profile(m, &o))
+		out.Lacks = append(out.Lacks, "addresses, stacks, segments and the reserve: a memory timeline holds bytes by category only; a memory snapshot holds them")
+		return out, nil
+	}
 	used := usedDevices(m)
 	for _, d := range used {
 		if len(o.Devices) > 0 && !contains(o.Devices, d) {

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/inquest-dev/inquest/internal/artifact"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/memory"
+	"github.com/inquest-dev/inquest/internal/reader"
+)
+
+// MemoryOptions say what Memory looks at in each snapshot.
+type MemoryOptions = memory.Options
+
+// snapshotKind is the kind of artifacts that hold memory snapshots.
+const snapshotKind = "memsnap"
+
+// maxNamed bounds the artifacts that are named one by one as no snapshots.
+const maxNamed = 20
+
+// Memory reads the memory snapshots among the paths, one after the other in the order
+// of their paths, and says what each shows and how they differ. What is no snapshot is
+// named under limits. The error is ctx's, or says why nothing could be looked at.
+func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory, error) {
+	seen, err := artifact.Look(ctx, o.Paths, o.look())
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	seen.Reduce()
+	sort.SliceStable(seen.Files, func(i, j int) bool { return seen.Files[i].Path < seen.Files[j].Path })
+	out := &incident.Memory{Schema: incident.MemorySchema, Tool: incident.Tool{Name: "inquest", Version: o.Version}, Snapshots: []incident.MemorySnapshot{},
+		Limits: []incident.Statement{}, Artifacts: []incident.Artifact{}, NotFound: []string{}}
+	limit := func(format string, args ...any) {
+		out.Limits = append(out.Limits, incident.Statement{Text: fmt.Sprintf(format, args...), Spans: []evidence.Span{}})
+	}
+	byName, _ := o.readers()
+	var files []*artifact.File
+	others := 0
+	for i := range seen.Files {
+		switch f := &seen.Files[i]; {
+		case f.Kind == snapshotKind:
+			files = append(files, f)
+		case f.Named && others < maxNamed:
+			others++
+			limit("%s is no memory snapshot and was not read%s.", f.Path, reason(f))
+		default:
+			others++
+		}
+	}
+	if others > maxNamed || others > 0 && len(out.Limits) == 0 {
+		limit("%d other files are no memory snapshots and were not read.", others-len(out.Limits))
+	}
+	var prints []*memory.Print
+	for n, f := range files {
+		s, p, err := snapshot(ctx, f, byName[snapshotKind], mo, out)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			out.Snapshots, prints = append(out.Snapshots, *s), append(prints, p)
+		}
+		if o.Progress != nil {
+			o.Progress(n+1, len(files))
+		}
+	}
+	for _, p := range seen.Problems {
+		limit("%s: %s", p.Path, p.Err.Error())
+	}
+	for _, p := range seen.Missing {
+		out.NotFound = append(out.NotFound, p.Path+": "+p.Err.Error())
+	}
+	slices.Sort(out.NotFound)
+	if len(prints) > 1 {
+		out.Change = memory.Change(prints, max(mo.Top, 10))
+		out.Ranks = memory.Ranks(out.Snapshots)
+	}
+	mask(out)
+	return out, nil
+}
+
+// reason says what a file that is no snapshot is, as far as that was seen.
+func reason(f *artifact.File) string {
+	switch {
+	case f.Fate != "" && f.Note != "":
+		return ": " + f.Note
+	case f.Kind != "":
+		return "; inquest diagnose reads it (" + f.Kind + ")"
+	}
+	return ""
+}
+
+// A snapshotSink keeps the snapshot that a reader hands over, and what was damaged.
+type snapshotSink struct {
+	*reader.Collector
+	got *evidence.MemSnapshot
+}
+
+func (s *snapshotSink) MemSnapshot(m *evidence.MemSnapshot) { s.got = m }
+
+// snapshot reads and examines one file. It returns nil where nothing could be read;
+// the artifact and what is wrong with it are put down either way.
+func snapshot(ctx context.Context, f *artifact.File, r reader.Reader, mo MemoryOptions, out *incident.Memory) (*incident.MemorySnapshot, *memory.Print, error) {
+	a := incident.Artifact{Path: f.Path, Kind: f.Kind, Size: f.Size, Fate: f.Fate, Note: f.Note,
+		Owner: incident.Owner{Job: f.Owner.Job, Attempt: f.Owner.Attempt, Host: f.Owner.Host, Rank: opt(f.Owner.Rank), Basis: f.Owner.Basis}}
+	problem := func(sp evidence.Span, text string) {
+		out.Limits = append(out.Limits, incident.Statement{Text: f.Path + ": " + text, Spans: []evidence.Span{sp}})
+	}
+	if f.Fate != "" || r == nil || f.Open == nil {
+		out.Artifacts = append(out.Artifacts, a)
+		return nil, nil, nil
+	}
+	sink := &snapshotSink{Collector: reader.NewCollector()}
+	var sum *digest
+	in := reader.Input{Artifact: f.Artifact, Size: f.Size, Open: func() (io.ReadCloser, error) {
+		rc, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		sum = newDigest(rc, f.Size)
+		return sum, nil
+	}}
+	err := r.Read(ctx, in, sink)
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if sum != nil {
+		a.Size, a.Digest = sum.n, sum.String()
+	}
+	a.Fate = "read"
+	for i, d := range sink.Damages {
+		if a.Fate, a.Note = "partly read", d.Err.Error(); i < maxNamed {
+			text := d.Err.Error()
+			if d.Span.Offset > 0 {
+				text = fmt.Sprintf("at byte %d: %s", d.Span.Offset, text)
+			}
+			problem(d.Span, text)
+		}
+	}
+	if err != nil {
+		a.Fate, a.Note = "partly read", err.Error()
+		var over *artifact.LimitError
+		if errors.As(err, &over) {
+			a.Fate = "over limit"
+		}
+		problem(evidence.Span{Artifact: f.Path, Kind: "record", Offset: a.Size}, err.Error())
+	}
+	if sink.got == nil {
+		a.Fate = "unreadable"
+		out.Artifacts = append(out.Artifacts, a)
+		return nil, nil, nil
+	}
+	m := sink.got
+	sink.Collector = nil
+	s, err := memory.Examine(ctx, m, mo)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Rank = opt(f.Owner.Rank)
+	if h := f.Owner.Host; h != "" {
+		s.Host = &h
+	}
+	for i := range s.Devices {
+		a.Recognised += int64(s.Devices[i].Totals.Events + s.Devices[i].Totals.Blocks)
+	}
+	out.Artifacts = append(out.Artifacts, a)
+	return s, memory.PrintOf(m, s.Rank, s.Host), nil
+}
