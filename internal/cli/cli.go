@@ -75,6 +75,7 @@ type app struct {
 var commands = []func(*app) *cobra.Command{
 	diagnoseCommand,
 	scanCommand,
+	memoryCommand,
 	explainCommand,
 	newCommand,
 	debugCommand,

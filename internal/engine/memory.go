@@ -18,6 +18,14 @@ import (
 // MemoryOptions say what Memory looks at in each snapshot.
 type MemoryOptions = memory.Options
 
+// MemoryReplay says what Memory tries in the simulated allocator.
+type MemoryReplay = memory.Replay
+
+// ParseChange reads one change to try in the simulated allocator: settings as in
+// PYTORCH_CUDA_ALLOC_CONF, capacity:SIZE, empty_cache@EVENT, several with blanks between
+// them. The error says what is wrong with it.
+var ParseChange = memory.ParseChange
+
 // snapshotKind is the kind of artifacts that hold memory snapshots.
 const snapshotKind = "memsnap"
 

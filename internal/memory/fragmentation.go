@@ -136,8 +136,7 @@ func (w *walk) fragmentation() incident.MemoryFragmentation {
 		p.Free += sane(s.Total) - active
 		f.Free += sane(s.Total) - active
 		if live >= 0 && !s.Small && 2*active < s.Total {
-			pinned = append(pinned, incident.MemoryPinned{Segment: w.segment(i), Total: s.Total, Active: active, Stack: w.st.index(0), Name: "",
-				Block: live})
+			pinned = append(pinned, incident.MemoryPinned{Segment: w.segment(i), Total: s.Total, Active: active, Block: live})
 		}
 	}
 	if largestAt >= 0 {
@@ -200,6 +199,9 @@ func (w *walk) says(f *incident.MemoryFragmentation, blocks int) {
 		return
 	}
 	f.Says = fmt.Sprintf("%s of the %s reserved (%s) lie free in %s, the largest %s", evidence.Bytes(f.Free), evidence.Bytes(reserved), percent(f.Free, reserved), count(blocks, "block"), evidence.Bytes(f.LargestFree))
+	if blocks == 0 {
+		f.Says = fmt.Sprintf("%s of the %s reserved are in no block that the file lists", evidence.Bytes(f.Free), evidence.Bytes(reserved))
+	}
 	if f.Free == 0 {
 		f.Says = fmt.Sprintf("all of the %s reserved is in use", evidence.Bytes(reserved))
 	}

@@ -178,9 +178,9 @@ func (w *walk) growth(ctx context.Context, m *moment) (*incident.MemoryGrowth, e
 	if w.steps.complete() >= fewest {
 		w.floorGrowth(g)
 	} else {
-		g.Basis = "from the beginning of the trace to its end; it shows no three steps that could be compared"
+		g.Basis = "from the beginning of the trace to its end"
 		g.From, g.To, g.Bytes = -1, w.t.Len()-1, w.activeAtEnd()-w.base
-		g.Says = "whether memory grows from step to step cannot be told: the trace shows no three steps"
+		g.Says = moreOrLess(g.Bytes, "at the end of the trace", "at its beginning") + "; whether that goes on from step to step cannot be told: it shows no three steps"
 	}
 	w.piles(m, g)
 	return g, nil
@@ -197,6 +197,9 @@ func (w *walk) floorGrowth(g *incident.MemoryGrowth) {
 	}
 	from, to := w.floors[first], w.floors[n-1]
 	g.Basis = fmt.Sprintf("between the lowest points of %d steps%s; steps are %s", n-first, skipped, w.steps.basis)
+	if !w.steps.program() {
+		g.Basis = fmt.Sprintf("between the lowest points of %d waves of active memory%s: no steps of the program can be told", n-first, skipped)
+	}
 	g.From, g.To, g.Bytes = from.event, to.event, to.value-from.value
 	swing := int64(0)
 	for k := first; k < n; k++ {
@@ -235,7 +238,9 @@ func (w *walk) piles(m *moment, g *incident.MemoryGrowth) {
 			x.Stack = &n // of the file; of the report once it is listed
 		}
 		if w.steps.complete() < fewest {
-			x.Why = "allocated in the trace and alive " + m.what
+			if x.Why = "allocated in the trace and alive " + m.what; w.st.of(r.stack).phase == optimizer {
+				x.Why = "allocated by the optimizer and alive " + m.what + ": its states, if this was its first step"
+			}
 			others = append(others, x)
 			return
 		}
@@ -260,6 +265,16 @@ func (w *walk) piles(m *moment, g *incident.MemoryGrowth) {
 	g.Suspects, g.Others = w.listed(suspects), w.listed(others)
 	g.Frames = uses(byLabel, w.o.Top, func(l uint32, s *share) incident.MemoryUse { return w.named(w.st.labels[l], s) })
 	g.Common = w.common(stacks)
+}
+
+func moreOrLess(n int64, at, than string) string {
+	switch {
+	case n < 0:
+		return fmt.Sprintf("%s less are active %s than %s", evidence.Bytes(-n), at, than)
+	case n > 0:
+		return fmt.Sprintf("%s more are active %s than %s", evidence.Bytes(n), at, than)
+	}
+	return "as much is active " + at + " as " + than
 }
 
 // listed keeps the largest and lists their stacks in the report.
@@ -350,9 +365,6 @@ func (w *walk) between(ctx context.Context, g *incident.MemoryGrowth) error {
 		x := incident.MemoryGrown{MemoryUse: u, First: from, Last: to, Why: "more alive at the second event than at the first"}
 		g.Others = append(g.Others, x)
 	}
-	g.Says = fmt.Sprintf("%s more are alive after event %d than after event %d", evidence.Bytes(g.Bytes), to, from)
-	if g.Bytes < 0 {
-		g.Says = fmt.Sprintf("%s less are alive after event %d than after event %d", evidence.Bytes(-g.Bytes), to, from)
-	}
+	g.Says = moreOrLess(g.Bytes, fmt.Sprintf("after event %d", to), fmt.Sprintf("after event %d", from))
 	return err
 }

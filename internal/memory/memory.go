@@ -148,7 +148,10 @@ func examine(ctx context.Context, m *evidence.MemSnapshot, device int, o *Option
 
 // trace says what history there is.
 func (w *walk) trace() incident.MemoryTrace {
-	t := incident.MemoryTrace{Actions: map[string]int{}, Start: w.time(w.timeFrom), End: w.time(w.timeTo), Truncated: w.truncated(), Steps: w.steps.complete(), StepBasis: w.steps.basis}
+	t := incident.MemoryTrace{Actions: map[string]int{}, Start: w.time(w.timeFrom), End: w.time(w.timeTo), Truncated: w.truncated()}
+	if w.steps.program() {
+		t.Steps, t.StepBasis = w.steps.complete(), w.steps.basis
+	}
 	for a, n := range w.actions {
 		if n > 0 {
 			t.Actions[evidence.MemAction(a).String()] = n
@@ -222,13 +225,16 @@ func (w *walk) lacks(d *incident.MemoryDevice) []string {
 	if d.Peak != nil && d.Peak.Active > 0 {
 		var none int64
 		for _, u := range d.Peak.Frames {
-			if u.Name == "no stack recorded" {
-				none = u.Bytes
+			if u.Name == noStack || u.Name == olderNoStack {
+				none += u.Bytes
 			}
 		}
 		if 10*none >= d.Peak.Active {
 			add("the stacks of %s of what was active at the peak", percent(none, d.Peak.Active))
 		}
+	}
+	if d.Peak != nil && d.Peak.Active > d.Peak.Reserved {
+		add("segments that its history fits: at the peak %s are active and %s reserved", evidence.Bytes(d.Peak.Active), evidence.Bytes(d.Peak.Reserved))
 	}
 	if !w.m.Has.Times {
 		add("times: annotations cannot be placed")

@@ -93,6 +93,10 @@ func (w *walk) named(name string, s *share) incident.MemoryUse {
 	return incident.MemoryUse{Name: name, Stack: w.st.index(s.big.stack), Bytes: s.bytes, Blocks: s.blocks, Span: w.where(&s.big)}
 }
 
+// olderNoStack is what is known of blocks that are older than the trace, and whose
+// stack is not in the file.
+const olderNoStack = "older than the trace, no stack recorded"
+
 // noCategory is what a profiler could not tell.
 const noCategory = "not categorised"
 
@@ -105,21 +109,29 @@ func (w *walk) category(note uint32) string {
 
 // makes says who made what is alive.
 func (w *walk) makes(alive func(fn func(*element)), p *incident.MemoryPeak) {
-	byStack, byLabel, byCategory, byStep := map[uint32]*share{}, map[uint32]*share{}, map[string]*share{}, map[int]*share{}
+	byStack, byLabel, byCategory, byStep := map[uint32]*share{}, map[string]*share{}, map[string]*share{}, map[int]*share{}
 	const before = -2
 	alive(func(x *element) {
 		into(byStack, x.stack, x)
-		into(byLabel, w.st.of(x.stack).label, x)
+		if label := w.st.labels[w.st.of(x.stack).label]; x.event < 0 && label == noStack {
+			into(byLabel, olderNoStack, x)
+		} else {
+			into(byLabel, label, x)
+		}
 		into(byCategory, w.category(x.note), x)
 		if x.event < 0 {
 			p.Before += x.size
 			into(byStep, before, x)
 		} else {
-			into(byStep, w.steps.of(int(x.event)), x)
+			k := 0
+			if w.steps.program() {
+				k = w.steps.of(int(x.event))
+			}
+			into(byStep, k, x)
 		}
 	})
 	p.Stacks = uses(byStack, w.o.Top, w.stackUse)
-	p.Frames = uses(byLabel, w.o.Top, func(l uint32, s *share) incident.MemoryUse { return w.named(w.st.labels[l], s) })
+	p.Frames = uses(byLabel, w.o.Top, w.named)
 	p.Category, p.StepsMade = []incident.MemoryUse{}, []incident.MemoryUse{}
 	if _, none := byCategory[noCategory]; !none || len(byCategory) > 1 {
 		p.Category = uses(byCategory, w.o.Top, w.named)
@@ -127,6 +139,9 @@ func (w *walk) makes(alive func(fn func(*element)), p *incident.MemoryPeak) {
 	p.StepsMade = uses(byStep, w.o.Top, func(k int, s *share) incident.MemoryUse {
 		if k == before {
 			return w.named("before the trace began", s)
+		}
+		if !w.steps.program() {
+			return w.named("in the trace", s)
 		}
 		return w.named(w.steps.name(k), s)
 	})
@@ -142,13 +157,11 @@ func (w *walk) peakOf(ctx context.Context) (*incident.MemoryPeak, error) {
 		p.Spans = append(p.Spans, *sp)
 		p.Time = w.time(w.t.At(p.Event).Time)
 		p.Step = around(w.notes, p.Event)
-		if w.steps.complete() > 0 {
-			if k := w.steps.of(p.Event); w.steps.known >= byOptimizer || p.Step == "" {
-				p.Step = w.steps.name(k)
-			}
+		if w.steps.program() {
+			p.Step = w.steps.name(w.steps.of(p.Event))
 		}
 	}
-	if n := len(w.tops); n >= fewest {
+	if n := len(w.tops); n >= fewest && w.steps.program() {
 		tops := make([]int64, n)
 		for k := range w.tops {
 			tops[k] = w.tops[k].value

@@ -301,7 +301,7 @@ func (s *stacks) label(frames []uint32) (string, bool) {
 	case lib != nil:
 		return place(lib), false
 	case len(frames) == 0:
-		return "no stack recorded", false
+		return noStack, false
 	}
 	if node := s.node(frames); node != "" {
 		return "backward of " + node + " (no Python frame)", false
@@ -319,6 +319,9 @@ func (s *stacks) label(frames []uint32) (string, bool) {
 	}
 	return "only frames of the interpreter", false
 }
+
+// noStack is the label of an allocation without frames.
+const noStack = "no stack recorded"
 
 // place is a Python frame as people cite it: function and the end of its path.
 func place(f *evidence.MemFrame) string {

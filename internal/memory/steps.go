@@ -30,6 +30,9 @@ type steps struct {
 
 func (s *steps) complete() int { return max(len(s.bounds)-1, 0) }
 
+// program reports whether they are steps of the program, and not only of the curve.
+func (s *steps) program() bool { return s.known >= byPasses }
+
 // of is the step of an event: -1 before the first one, complete() after the last.
 func (s *steps) of(event int) int {
 	return sort.SearchInts(s.bounds, event+1) - 1
@@ -39,11 +42,11 @@ func (s *steps) of(event int) int {
 func (s *steps) name(k int) string {
 	switch n := s.complete(); {
 	case n == 0:
-		return "the trace"
+		return "in the trace"
 	case k < 0:
-		return "the trace before " + s.names[0]
+		return "before " + s.names[0]
 	case k >= n:
-		return "the trace after " + s.names[n-1]
+		return "after " + s.names[n-1]
 	}
 	return s.names[k]
 }
@@ -53,7 +56,11 @@ func (s *steps) span(from, to int) string {
 	if from == to {
 		return s.name(from)
 	}
-	return s.name(from) + " to " + strings.TrimPrefix(strings.TrimPrefix(s.name(to), "trace step "), "step ")
+	last := s.name(to)
+	for _, kind := range []string{"trace step ", "step ", "wave "} {
+		last = strings.TrimPrefix(last, kind)
+	}
+	return s.name(from) + " to " + last
 }
 
 // An interval is an annotation as events: [from, to).
@@ -186,16 +193,16 @@ func findSteps(list []interval, s *sighting) steps {
 		return out
 	}
 	if name, at := most(optim); len(at) >= fewest {
-		return numbered(at, byAnnotation, "the ends of "+strings.Replace(bounded(name, 60), "Optimizer.step#", "", 1)+" that the file records")
+		return numbered(at, "trace step", byAnnotation, "the ends of "+strings.Replace(bounded(name, 60), "Optimizer.step#", "", 1)+" that the file records")
 	}
 	if name, at := most(scopes); len(at) >= fewest {
-		return numbered(at, byAnnotation, "the starts of "+bounded(name, 60)+" that the file records")
+		return numbered(at, "trace step", byAnnotation, "the starts of "+bounded(name, 60)+" that the file records")
 	}
 	if at := s.optimizers; len(at) >= fewest {
-		return numbered(at, byOptimizer, "where forward code follows the optimizer's in the stacks")
+		return numbered(at, "trace step", byOptimizer, "where forward code follows the optimizer's in the stacks")
 	}
 	if at := s.passes; len(at) >= fewest {
-		return numbered(at, byPasses, "where forward code follows backward code in the stacks")
+		return numbered(at, "trace step", byPasses, "where forward code follows backward code in the stacks")
 	}
 	return steps{}
 }
@@ -211,10 +218,10 @@ func most(of map[string][]int) (string, []int) {
 	return best, of[best]
 }
 
-func numbered(at []int, known int, basis string) steps {
+func numbered(at []int, kind string, known int, basis string) steps {
 	out := steps{bounds: slices.Compact(slices.Sorted(slices.Values(at))), known: known, basis: basis}
 	for k := range max(len(out.bounds)-1, 0) {
-		out.names = append(out.names, fmt.Sprintf("trace step %d", k+1))
+		out.names = append(out.names, fmt.Sprintf("%s %d", kind, k+1))
 	}
 	return out
 }
@@ -259,5 +266,5 @@ func minima(curve []fine) steps {
 	if len(at) < fewest {
 		return steps{}
 	}
-	return numbered(at, byMinima, "the lowest points between the peaks of active memory")
+	return numbered(at, "wave", byMinima, "cut at the lowest points between the peaks of active memory")
 }
