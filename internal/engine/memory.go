@@ -104,13 +104,13 @@ func reason(f *artifact.File) string {
 	return ""
 }
 
-// A snapshotSink keeps the snapshot that a reader hands over, and what was damaged.
-type snapshotSink struct {
+// A wholeSink keeps the snapshot that a reader hands over, and what was damaged.
+type wholeSink struct {
 	*reader.Collector
 	got *evidence.MemSnapshot
 }
 
-func (s *snapshotSink) MemSnapshot(m *evidence.MemSnapshot) { s.got = m }
+func (s *wholeSink) MemSnapshot(m *evidence.MemSnapshot) { s.got = m }
 
 // snapshot reads and examines one file. It returns nil where nothing could be read;
 // the artifact and what is wrong with it are put down either way.
@@ -124,7 +124,7 @@ func snapshot(ctx context.Context, f *artifact.File, r reader.Reader, mo MemoryO
 		out.Artifacts = append(out.Artifacts, a)
 		return nil, nil, nil
 	}
-	sink := &snapshotSink{Collector: reader.NewCollector()}
+	sink := &wholeSink{Collector: reader.NewCollector()}
 	var sum *digest
 	in := reader.Input{Artifact: f.Artifact, Size: f.Size, Open: func() (io.ReadCloser, error) {
 		rc, err := f.Open()

@@ -73,6 +73,9 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 		}
 		out.Answers = append(out.Answers, x)
 	}
+	if g := &r.Fragment; g.Known {
+		out.Layout = &incident.MemoryLayout{Fits: g.Fits, Event: g.Event, InUse: g.InUse, Request: g.Request, Free: g.Free, Largest: g.Largest}
+	}
 	if r.Best >= 0 && r.Best < len(out.Answers) {
 		best := r.Best
 		out.Best = &best

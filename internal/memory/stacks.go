@@ -303,7 +303,9 @@ func (s *stacks) label(frames []uint32) (string, bool) {
 	case len(frames) == 0:
 		return noStack, false
 	}
-	if node := s.node(frames); node != "" {
+	if node := s.node(frames); node == accumulation {
+		return "accumulation of gradients (no Python frame)", false
+	} else if node != "" {
 		return "backward of " + node + " (no Python frame)", false
 	}
 	if tor != nil {
@@ -346,6 +348,9 @@ func bounded(s string, n int) string {
 	return s[:n] + "…"
 }
 
+// accumulation is the node that adds up gradients.
+const accumulation = "AccumulateGrad"
+
 // node is the autograd node whose backward allocated, as bmm for
 // torch::autograd::generated::BmmBackward0::apply.
 func (s *stacks) node(frames []uint32) string {
@@ -364,7 +369,7 @@ func (s *stacks) node(frames []uint32) string {
 			}
 		}
 		if strings.HasPrefix(name, "torch::autograd::AccumulateGrad") {
-			return "gradient accumulation"
+			return accumulation
 		}
 	}
 	return ""

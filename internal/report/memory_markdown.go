@@ -70,7 +70,7 @@ func (d *document) uses(title string, list []incident.MemoryUse, whole int64) {
 		if i == mdRows && !d.full {
 			break
 		}
-		rows = append(rows, []string{evidence.Bytes(u.Bytes), percentOf(u.Bytes, whole), fmt.Sprint(u.Blocks), u.Name})
+		rows = append(rows, []string{evidence.Bytes(u.Bytes), percentOf(u.Bytes, whole), fmt.Sprint(u.Blocks), mdText(u.Name)})
 	}
 	d.heading(2, title)
 	d.table([]string{"bytes", "share", "blocks", "by"}, rows)
@@ -112,7 +112,7 @@ func (d *document) memoryDevice(v memView) {
 		}
 		for i := range g.Others {
 			if i < 3 || d.full {
-				d.item("- ", "no suspect: ", grownLine(&g.Others[i]))
+				d.item("- ", "left: ", grownLine(&g.Others[i]))
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (d *document) memoryDevice(v memView) {
 		}
 		var rows [][]string
 		for _, u := range f.Pools {
-			rows = append(rows, []string{u.Pool, u.Class, fmt.Sprintf("%#x", u.Stream), fmt.Sprint(u.Segments), evidence.Bytes(u.Reserved), evidence.Bytes(u.Free), evidence.Bytes(u.LargestFree)})
+			rows = append(rows, []string{mdText(u.Pool), u.Class, fmt.Sprintf("%#x", u.Stream), fmt.Sprint(u.Segments), evidence.Bytes(u.Reserved), evidence.Bytes(u.Free), evidence.Bytes(u.LargestFree)})
 		}
 		if len(rows) > 0 {
 			d.table([]string{"pool", "class", "stream", "segments", "reserved", "free", "largest free"}, rows[:min(len(rows), mdRows)])
@@ -165,7 +165,7 @@ func (d *document) memoryReplay(r *incident.MemoryReplay) {
 		if a.FailsAt != nil {
 			fails = count(*a.FailsAt)
 		}
-		rows = append(rows, []string{a.Setting, answerWords(a.Answer), evidence.Bytes(a.PeakReserved), margin, fails, a.Why})
+		rows = append(rows, []string{mdCode(a.Setting), answerWords(a.Answer), evidence.Bytes(a.PeakReserved), margin, fails, mdText(a.Why)})
 	}
 	if len(rows) > 0 {
 		d.table([]string{"setting", "answer", "peak reserved", "margin", "fails at event", "why"}, rows)
@@ -195,7 +195,7 @@ func (d *document) memoryRanks(m *incident.Memory) {
 		if r.Peak > 0 {
 			peak = evidence.Bytes(r.Peak)
 		}
-		rows = append(rows, []string{r.Artifact, rank, fmt.Sprint(r.Device), peak, evidence.Bytes(r.Active), evidence.Bytes(r.Reserved), fmt.Sprint(r.OOMs), r.Largest})
+		rows = append(rows, []string{mdCode(r.Artifact), rank, fmt.Sprint(r.Device), peak, evidence.Bytes(r.Active), evidence.Bytes(r.Reserved), fmt.Sprint(r.OOMs), mdText(r.Largest)})
 	}
 	d.table([]string{"file", "rank", "GPU", "peak active", "active at the end", "reserved", "refused", "most by"}, rows)
 }
@@ -209,10 +209,10 @@ func (d *document) memoryChange(m *incident.Memory) {
 	d.paragraph(fmt.Sprintf("From %s to %s, of one process by their blocks: %s active, %s reserved.", c.From, c.To, signed(c.Active), signed(c.Reserved)))
 	var rows [][]string
 	for _, u := range c.Grown {
-		rows = append(rows, []string{"+" + evidence.Bytes(u.Bytes), u.Name})
+		rows = append(rows, []string{"+" + evidence.Bytes(u.Bytes), mdText(u.Name)})
 	}
 	for _, u := range c.Shrunk {
-		rows = append(rows, []string{"-" + evidence.Bytes(u.Bytes), u.Name})
+		rows = append(rows, []string{"-" + evidence.Bytes(u.Bytes), mdText(u.Name)})
 	}
 	if len(rows) > 0 {
 		d.table([]string{"bytes", "by"}, rows)
