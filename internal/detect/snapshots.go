@@ -55,7 +55,7 @@ func TieSnapshot(in Input) SnapshotTie {
 	var fit []*evidence.Event
 	why := map[*evidence.Event]string{}
 	for _, o := range ooms {
-		if why[o] = differs(m, o); why[o] == "" {
+		if why[o] = differs(in, m, o); why[o] == "" {
 			fit = append(fit, o)
 		}
 	}
@@ -82,7 +82,7 @@ func TieSnapshot(in Input) SnapshotTie {
 }
 
 // differs says in what a refused request of a snapshot is not the failure m, "" where it is.
-func differs(m, o *evidence.Event) string {
+func differs(in Input, m, o *evidence.Event) string {
 	if m.Span.Artifact == o.Span.Artifact { // the failure is known from the snapshot
 		if m.Span.Index == o.Span.Index && m.Span.Device == o.Span.Device {
 			return ""
@@ -116,7 +116,7 @@ func differs(m, o *evidence.Event) string {
 		return fmt.Sprintf("there %s were free on the device, in the log %s", f, free)
 	}
 	apart, timed := timeApart(m.Stamp, o.Stamp)
-	if timed && apart > snapshotWithin {
+	if timed && apart > snapshotWithin || !timed && outOf(in, m, o) {
 		return "it was recorded at another time"
 	}
 	sameRank := m.Who.Rank != evidence.None && m.Who.Rank == o.Who.Rank
@@ -139,6 +139,58 @@ func gpuDiffers(m, o *evidence.Event) string {
 // clocks are one host's, but a message may be logged late.
 const snapshotWithin = 10 * time.Minute
 
+// oneDay is how long after the last line with a time a process may still work without
+// a word.
+const oneDay = 24 * time.Hour
+
+// outOf reports whether o lies outside of the time in which the log's failure m, whose
+// line has none, can lie: between the last time above it and the first below it.
+func outOf(in Input, m, o *evidence.Event) bool {
+	var before, after evidence.Stamp
+	var last, next int64 = -1, -1
+	see := func(artifact string, offset int64, st evidence.Stamp) {
+		if artifact != m.Span.Artifact || !st.Known() || st.Clock != "wall" || st.NoDate || st.NoYear {
+			return
+		}
+		if offset <= m.Span.Offset && offset > last {
+			before, last = st, offset
+		}
+		if offset > m.Span.Offset && (next < 0 || offset < next) {
+			after, next = st, offset
+		}
+	}
+	for _, e := range in.Events {
+		see(e.Span.Artifact, e.Span.Offset, e.Stamp)
+	}
+	for _, s := range in.Series {
+		if s.Key.Artifact != m.Span.Artifact {
+			continue
+		}
+		for p := range s.All() {
+			see(s.Key.Artifact, p.Offset, p.When())
+		}
+	}
+	if !o.Stamp.Known() {
+		return false
+	}
+	slack := func(st evidence.Stamp) time.Duration {
+		if st.Zone == "" {
+			return snapshotWithin + zones
+		}
+		return snapshotWithin
+	}
+	if last >= 0 && o.Stamp.Time.Before(before.Time.Add(-slack(before))) {
+		return true
+	}
+	if next >= 0 {
+		return o.Stamp.Time.After(after.Time.Add(slack(after)))
+	}
+	return last >= 0 && o.Stamp.Time.After(before.Time.Add(oneDay+slack(before)))
+}
+
+// zones is how far a time without a zone can be from UTC.
+const zones = 15 * time.Hour
+
 // timeApart is how far two moments lie apart, where both are whole dates. A stamp
 // without a zone may be of any: what is left beside whole quarters of an hour counts.
 func timeApart(log, snap evidence.Stamp) (time.Duration, bool) {
@@ -149,7 +201,7 @@ func timeApart(log, snap evidence.Stamp) (time.Duration, bool) {
 	if log.Zone != "" {
 		return d, true
 	}
-	const zones, quarter = 15 * time.Hour, 15 * time.Minute
+	const quarter = 15 * time.Minute
 	if d > zones {
 		return d, true
 	}
@@ -196,7 +248,7 @@ func closest(m *evidence.Event, fit []*evidence.Event) []*evidence.Event {
 func alsoOf(in Input, o *evidence.Event) bool {
 	return slices.ContainsFunc(in.Events, func(e *evidence.Event) bool {
 		return e.Kind == evidence.DeviceOOM && !e.Quoted && e != in.Memory && e.Span.Artifact != o.Span.Artifact &&
-			(e.Who.Rank != in.Memory.Who.Rank || e.Span.Artifact != in.Memory.Span.Artifact) && differs(e, o) == ""
+			(e.Who.Rank != in.Memory.Who.Rank || e.Span.Artifact != in.Memory.Span.Artifact) && differs(in, e, o) == ""
 	})
 }
 

@@ -74,6 +74,11 @@ func of(m *evidence.Event, more ...*evidence.Event) detect.Input {
 	return detect.Input{Lead: m, Memory: m, Events: append([]*evidence.Event{m}, more...), Recovered: func(*evidence.Event) bool { return false }, After: func(a, b *evidence.Event) bool { return false }}
 }
 
+// line is one of the log above the failure, with a time without a zone.
+func line(d time.Duration) *evidence.Event {
+	return &evidence.Event{Kind: evidence.PhaseMark, Who: evidence.Nobody(), Stamp: at("", noon.Add(d)), Span: evidence.Span{Artifact: "run.log", Kind: "text", Line: 3, Offset: 300}}
+}
+
 // TestTie: which snapshot is that of the failure, and why another is not.
 func TestTie(t *testing.T) {
 	rank := func(n int) func(*evidence.Event) { return func(e *evidence.Event) { e.Who.Rank = n } }
@@ -108,6 +113,9 @@ func TestTie(t *testing.T) {
 		{"the day before, no zone written", failure(when("", 24*time.Hour)), []*evidence.Event{refused("a.pickle", nil)}, "another time"},
 		{"written in another zone", failure(when("", 2*time.Hour+3*time.Second)), []*evidence.Event{refused("a.pickle", nil)}, "a.pickle"},
 		{"half an hour later", failure(when("Z", 30*time.Minute)), []*evidence.Event{refused("a.pickle", nil)}, "another time"},
+		{"a line without a time, of a run of the day before", failure(nil), []*evidence.Event{line(-24 * time.Hour), refused("a.pickle", func(e *evidence.Event) { e.Stamp = at("Z", noon.Add(24*time.Hour)) })}, "another time"},
+		{"a line without a time, of a run after the snapshot", failure(nil), []*evidence.Event{line(16 * time.Hour), refused("a.pickle", nil)}, "another time"},
+		{"a line without a time, of a run that night", failure(nil), []*evidence.Event{line(-3 * time.Hour), refused("a.pickle", nil)}, "a.pickle"},
 		{"only the size, no rank", failure(drop("free")), []*evidence.Event{refused("a.pickle", nil)}, "nothing shows that it is the same failure"},
 		{"only the size, the rank and the time", failure(both(drop("free"), rank(1), when("Z", time.Second))), []*evidence.Event{refused("a.pickle", rank(1))}, "a.pickle"},
 		{"no size", failure(drop("requested")), []*evidence.Event{refused("a.pickle", nil)}, "does not state what was asked for"},
