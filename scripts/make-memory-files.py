@@ -3,12 +3,13 @@
 
 usage: scripts/make-memory-files.py DIR
 
-Needs torch (any build; 2.1 to 2.15 were used), numpy and matplotlib. DIR gets
+Needs torch (any build), numpy and matplotlib. DIR gets
 
-  timeline.json, timeline.json.gz, timeline.raw.json.gz, timeline.html
-      torch.profiler's export_memory_timeline of a small training on the CPU
-  profile.pickle, profile.html
-      torch.cuda._memory_viz's profile_plot of the same: a snapshot made of a profile
+  timeline.json.gz, timeline.raw.json.gz, timeline.html
+      torch.profiler's export_memory_timeline of a small training on the CPU; the last is a picture, and
+      smaller than the method makes it
+  profile.pickle.gz, profile.html.gz
+      torch.cuda._memory_viz's profile_plot of the same, a snapshot made of a profile, and its page
   trace_plot.html, segment_plot.html, filtered.html
       its trace_plot (the last: without what was freed) and segment_plot of snapshot.pickle, if DIR has one
   truth.json
@@ -84,22 +85,22 @@ def main():
     os.makedirs(out, exist_ok=True)
     path = lambda name: os.path.join(out, name)
     truth = {"torch": torch.__version__}
-    p = train(3)
-    for name in ["timeline.json", "timeline.json.gz", "timeline.raw.json.gz", "timeline.html"]:
+    p = train(2)
+    for name in ["timeline.json.gz", "timeline.raw.json.gz"]:
         p.export_memory_timeline(path(name), device="cpu")
-        if not name.endswith("html"):
-            with (gzip.open if name.endswith("gz") else open)(path(name), "rt") as f:
-                truth[name] = timeline_truth(name, json.load(f))
+        with gzip.open(path(name), "rt") as f:
+            truth[name] = timeline_truth(name, json.load(f))
+    p.mem_tl.export_memory_timeline_html(path("timeline.html"), "cpu", figsize=(2, 1))
 
     def page(name, html):
-        with open(path(name), "w") as f:
+        with (gzip.open if name.endswith("gz") else open)(path(name), "wt") as f:
             f.write(html)
 
-    with open(path("profile.pickle"), "wb") as f:
+    with gzip.open(path("profile.pickle.gz"), "wb") as f:
         pickle.dump(_memory_viz._profile_to_snapshot(p), f)
-    with open(path("profile.pickle"), "rb") as f:
+    with gzip.open(path("profile.pickle.gz"), "rb") as f:
         truth["profile"] = snapshot_truth(pickle.load(f))
-    page("profile.html", _memory_viz.profile_plot(p))
+    page("profile.html.gz", _memory_viz.profile_plot(p))
     if os.path.exists(path("snapshot.pickle")):
         with open(path("snapshot.pickle"), "rb") as f:
             data = f.read()
