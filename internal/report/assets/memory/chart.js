@@ -161,12 +161,10 @@ class Chart {
       }
     }
     if (layers.reserved) {
-      g.fillStyle = t.reserved;
-      envelope(g, c.rlow, c.rhigh, toY, margin.left, 1 / ratio, 1.8);
+      envelope(g, c.rlow, c.rhigh, toY, margin.left, 1 / ratio, t.reserved, 1.8);
     }
     if (layers.active) {
-      g.fillStyle = t.active;
-      envelope(g, c.low, c.high, toY, margin.left, 1 / ratio, 1.2);
+      envelope(g, c.low, c.high, toY, margin.left, 1 / ratio, t.active, 1.2);
     }
     g.restore();
     if (layers.marks) this.marks(g);
@@ -351,10 +349,10 @@ class Chart {
     const item = (label, text) => element("span", { class: "item" }, element("b", {}, label), " " + text);
     const range = (low, high) => bytes(high) + " (" + count(high) + " bytes)" + (low < high ? ", lowest " + (bytes(low) === bytes(high) ? count(low) + " bytes" : bytes(low)) : "");
     const parts = [];
-    const wide = c.span > 1, k = bucketAt(d, u.event), piece = d.from[k + 1] ?? d.events;
+    const wide = c.span >= d.per && c.span > 1, k = bucketAt(d, u.event), piece = d.from[k + 1] ?? d.events;
     const last = Math.min(d.events, Math.ceil(this.view.a + (u.column + 1) * c.span)) - 1;
-    if (wide) parts.push(item("event", `${count(u.event)}, the peak of ${count(u.first)} to ${count(last)}`));
-    else parts.push(item("event", count(u.event) + (piece - d.from[k] > 1 ? `; curve of ${count(d.from[k])} to ${count(piece - 1)}` : "")));
+    if (wide) parts.push(item("event", d.peak[k] === u.event ? `${count(u.event)}, the peak of ${count(u.first)} to ${count(last)}` : `${count(u.first)} to ${count(last)}`));
+    else parts.push(item("event", count(u.event) + (piece - d.from[k] > 1 ? `; curve of events ${count(d.from[k])} to ${count(piece - 1)}` : "")));
     if (u.time > 0) parts.push(item("time", (d.per > 1 ? "about +" : "+") + span(u.time - d.started, 10)));
     if (wide) parts.push(item("active", range(c.low[u.column], c.high[u.column])), item("reserved", range(c.rlow[u.column], c.rhigh[u.column])));
     else parts.push(item("active", range(d.activeMin[k], d.activeMax[k])), item("reserved", range(d.reservedMin[k], d.reservedMax[k])));

@@ -86,7 +86,8 @@ class Picture {
   }
 
   // columns finds, for each column of pixels, the extremes of all buckets that it
-  // touches, and one event that stands for it: that of its peak.
+  // touches, and one event that stands for it: that of its peak where it covers whole
+  // buckets, else the one in its middle.
   columns(view, width) {
     const { d } = this, span = (view.b - view.a) / width;
     const c = { n: width, span, low: new Float64Array(width), high: new Float64Array(width), rlow: new Float64Array(width), rhigh: new Float64Array(width), event: new Float64Array(width) };
@@ -100,7 +101,7 @@ class Picture {
       c.rhigh[x] = d.reservedMax[d.reservedHighest(i, j)];
       c.rlow[x] = d.reservedMin[d.reservedLowest(i, j)];
       const inside = Math.floor(e0 + span / 2);
-      last = Math.max(last, span > 1 && j - i > 1 && d.peak[h] >= 0 ? d.peak[h] : inside);
+      last = Math.max(last, span >= d.per && d.peak[h] >= 0 ? d.peak[h] : inside);
       c.event[x] = last;
     }
     return c;
@@ -177,22 +178,27 @@ class Picture {
   }
 }
 
-// envelope fills the band between the lowest and highest value of each column, at least
-// thick pixels high, without gaps between columns.
-function envelope(g, low, high, toY, x0, step, thick) {
+// envelope draws the band between the lowest and the highest value of each column, and
+// the line of the highest.
+function envelope(g, low, high, toY, x0, step, colour, thick) {
+  g.fillStyle = g.strokeStyle = colour;
+  g.lineWidth = thick;
+  g.lineJoin = "bevel";
   g.beginPath();
-  let above = null, under = null;
   for (let x = 0; x < high.length; x++) {
-    let y0 = toY(high[x]), y1 = toY(low[x]);
-    const own = [y0, y1];
-    if (above !== null) {
-      if (under < y0) y0 = under;
-      if (above > y1) y1 = above;
-    }
-    [above, under] = own;
-    g.rect(x0 + x * step, y0 - thick / 2, step, Math.max(thick, y1 - y0 + thick));
+    const y = toY(high[x]);
+    g.lineTo(x0 + x * step, y);
+    g.lineTo(x0 + (x + 1) * step, y);
+  }
+  g.stroke();
+  g.globalAlpha = 0.25;
+  for (let x = high.length - 1; x >= 0; x--) {
+    const y = toY(low[x]);
+    g.lineTo(x0 + (x + 1) * step, y);
+    g.lineTo(x0 + x * step, y);
   }
   g.fill();
+  g.globalAlpha = 1;
 }
 
 // ticks are round values between low and high, about n of them, in steps of 1, 2 or 5
