@@ -139,6 +139,12 @@ def use(browser, path, pictures):
     started = time.monotonic()
     browser.call("Page.navigate", url=url)
     browser.wait("Page.loadEventFired")
+    if not browser.js("document.querySelector('figure.chart') !== null"):
+        bad += faults(browser.events, url)
+        for b in bad:
+            print(f"{path.name}: {b}", file=sys.stderr)
+        print(f"{path.name}: no timeline in it")
+        return not bad
     browser.js("document.querySelector('figure.chart').scrollIntoView({block: 'start', behavior: 'instant'})")
     drawn = browser.js(READY)
     opened = (time.monotonic() - started) * 1000

@@ -67,7 +67,7 @@ type packedMark struct {
 
 type packedStack struct {
 	Index  int    `json:"i"`
-	Own    string `json:"own"`
+	Name   string `json:"name"`
 	Frames []int  `json:"f"`
 }
 
@@ -189,7 +189,7 @@ func (p *packed) packSegments(d *memDevice, parts int, used map[int]bool) {
 			p.More += len(d.Segments) - i
 			return
 		}
-		g := packedSeg{Addr: fmt.Sprintf("0x%x", s.Addr), Where: where(&s.Span), Total: s.Total, Stream: fmt.Sprint(s.Stream), Pool: oneLine(s.Pool), Class: oneLine(s.Class), Expand: s.Expandable}
+		g := packedSeg{Addr: fmt.Sprintf("0x%x", s.Addr), Where: placeWords(&s.Span), Total: s.Total, Stream: fmt.Sprint(s.Stream), Pool: oneLine(s.Pool), Class: oneLine(s.Class), Expand: s.Expandable}
 		for _, b := range s.Blocks[:min(len(s.Blocks), pageParts)] {
 			state, ok := states[b.State]
 			if !ok {
@@ -214,12 +214,12 @@ func (p *packed) packStacks(d *memDevice, used map[int]bool) {
 	slices.SortFunc(p.Order, func(a, b int) int { return cmp.Compare(d.colour[a], d.colour[b]) })
 	at := map[string]int{}
 	put := func(i int) {
-		s := d.stacks[i]
+		s := d.StackOf(&i)
 		if s == nil || !used[i] || len(p.Stacks) == pageStacks {
 			return
 		}
 		used[i] = false
-		out := packedStack{Index: i, Own: oneLine(s.Own), Frames: []int{}}
+		out := packedStack{Index: i, Name: oneLine(d.names[i]), Frames: []int{}}
 		for _, f := range d.Frames(s) {
 			n, ok := at[f]
 			if !ok {
@@ -235,7 +235,7 @@ func (p *packed) packStacks(d *memDevice, used map[int]bool) {
 		put(i)
 	}
 	for i := range d.Stacks {
-		put(d.Stacks[i].Index)
+		put(i)
 	}
 }
 

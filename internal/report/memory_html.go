@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path"
 	"reflect"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -50,8 +51,8 @@ type memDevice struct {
 	Curve     []memCurveRow
 	Data      template.JS
 
-	stacks map[int]*incident.MemoryStack
-	colour map[int]int // stack -> its colour in the timeline
+	names  map[int]string // of stacks, as the lists name them
+	colour map[int]int    // stack -> its colour in the timeline; -1 is no stack
 }
 
 // A memRank is one row of the comparison of ranks.
@@ -121,7 +122,7 @@ func cleanedMemory(m *incident.Memory) *incident.Memory {
 }
 
 func newMemPage(m *incident.Memory) *memPage {
-	p := &memPage{Memory: m, Title: "GPU memory", Tone: "good"}
+	p := &memPage{Memory: m, Title: "GPU memory", Tone: "plain"}
 	at := map[string]*memDevice{}
 	several := false
 	for i := range m.Snapshots {
@@ -134,7 +135,7 @@ func newMemPage(m *incident.Memory) *memPage {
 				p.Beyond++
 				continue
 			}
-			d := newMemDevice(s, &s.Devices[j], len(p.Devices))
+			d := newMemDevice(s, &s.Devices[j], len(p.Devices), len(m.Snapshots) > 1)
 			p.Devices = append(p.Devices, d)
 			at[deviceKey(s.Artifact, d.Device)] = d
 			if d.Tone == "bad" {
@@ -152,7 +153,6 @@ func newMemPage(m *incident.Memory) *memPage {
 	}
 	if len(p.Devices) == 0 {
 		p.Verdict = append(p.Verdict, labelled{"Nothing", "No device's memory could be read."})
-		p.Tone = "plain"
 	}
 	for _, s := range m.NotFound {
 		p.Verdict = append(p.Verdict, labelled{"Not read", s})
@@ -163,19 +163,18 @@ func newMemPage(m *incident.Memory) *memPage {
 
 func deviceKey(artifact string, device int) string { return fmt.Sprint(device, "\x00", artifact) }
 
-func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int) *memDevice {
-	v := &memDevice{MemoryDevice: d, Snap: s, N: n, ID: fmt.Sprintf("device-%d", n+1), stacks: map[int]*incident.MemoryStack{}}
+func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int, several bool) *memDevice {
+	v := &memDevice{MemoryDevice: d, Snap: s, N: n, ID: fmt.Sprintf("device-%d", n+1), names: namesOf(d)}
 	v.Title = fmt.Sprintf("device %d", d.Device)
-	if s.Rank != nil {
+	switch {
+	case s.Rank != nil:
 		v.Title = fmt.Sprintf("rank %d, %s", *s.Rank, v.Title)
+	case several:
+		v.Title = fmt.Sprintf("%s, %s", path.Base(s.Artifact), v.Title)
 	}
 	if s.Host != nil && *s.Host != "" {
 		v.Title += " on " + *s.Host
 	}
-	for i := range d.Stacks {
-		v.stacks[d.Stacks[i].Index] = &d.Stacks[i]
-	}
-	v.Tone = "good"
 	if len(d.Pressure.OOMs) > 0 {
 		v.Tone = "bad"
 	}
@@ -220,8 +219,7 @@ func (p *memPage) funcs() template.FuncMap {
 			}
 			return evidence.Bytes(*v)
 		},
-		"where": func(sp *evidence.Span) string { return where(sp) },
-		"at":    func(sp evidence.Span) string { return where(&sp) },
+		"at":    func(sp evidence.Span) string { return placeWords(&sp) },
 		"top":   func(u []incident.MemoryUse) []incident.MemoryUse { return u[:min(len(u), tableRows)] },
 		"left":  func(n int) int { return max(0, n-tableRows) },
 		"rows":  func() int { return tableRows },
@@ -230,12 +228,12 @@ func (p *memPage) funcs() template.FuncMap {
 	}
 }
 
-// StackOf returns the stack with the index i, nil where there is none.
+// StackOf returns stack i of the device's, nil where there is none.
 func (d *memDevice) StackOf(i *int) *incident.MemoryStack {
-	if i == nil {
+	if i == nil || *i < 0 || *i >= len(d.Stacks) {
 		return nil
 	}
-	return d.stacks[*i]
+	return &d.Stacks[*i]
 }
 
 // Frames are the innermost frames of a stack, as many as a page shows.
@@ -244,10 +242,12 @@ func (d *memDevice) Frames(s *incident.MemoryStack) []string { return first(s.Fr
 // Key is the class that colours what stack i allocated, "" where it has no colour of
 // its own.
 func (d *memDevice) Key(i *int) string {
+	stack := -1
 	if i != nil {
-		if c, ok := d.colour[*i]; ok && c < stackHues {
-			return fmt.Sprintf("k%d", c)
-		}
+		stack = *i
+	}
+	if c, ok := d.colour[stack]; ok && c < stackHues {
+		return fmt.Sprintf("k%d", c)
 	}
 	return "kx"
 }

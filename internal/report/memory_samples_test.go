@@ -131,7 +131,7 @@ func trainingRun(events, per, blocks int, seed uint64) incident.MemoryDevice {
 	g.out.Events = g.at
 	d := incident.MemoryDevice{Timeline: &g.out, Trace: incident.MemoryTrace{Actions: map[string]int{"alloc": len(g.lives), "oom": 1}, Steps: steps}}
 	for i, s := range trainerStacks {
-		d.Stacks = append(d.Stacks, incident.MemoryStack{Index: i, Own: s, Frames: []string{s, "torch/nn/modules/module.py:1751 _call_impl", "train.py:88 main", "train.py:120 <module>"}})
+		d.Stacks = append(d.Stacks, incident.MemoryStack{Index: 3*i + 1, Own: s, Frames: []string{s, "torch/nn/modules/module.py:1751 _call_impl", "train.py:88 main", "train.py:120 <module>"}})
 	}
 	g.describe(&d)
 	slices.SortStableFunc(g.lives, func(a, b incident.MemoryLife) int { return cmp.Compare(b.Bytes, a.Bytes) })

@@ -142,9 +142,16 @@ func growthLine(g *incident.MemoryGrowth) string {
 	if g == nil {
 		return ""
 	}
-	s := fmt.Sprintf("%s more active at event %s than at %s", evidence.Bytes(g.Bytes), count(g.To), count(g.From))
-	if g.Bytes < 0 {
-		s = fmt.Sprintf("%s less active at event %s than at %s", evidence.Bytes(-g.Bytes), count(g.To), count(g.From))
+	then := "event " + count(g.From)
+	if g.From < 0 {
+		then = "the beginning"
+	}
+	s := fmt.Sprintf("%s more active at event %s than at %s", evidence.Bytes(g.Bytes), count(g.To), then)
+	switch {
+	case g.Bytes == 0:
+		s = fmt.Sprintf("As much active at event %s as at %s", count(g.To), then)
+	case g.Bytes < 0:
+		s = fmt.Sprintf("%s less active at event %s than at %s", evidence.Bytes(-g.Bytes), count(g.To), then)
 	}
 	if g.Basis != "" {
 		s += " (" + g.Basis + ")"
@@ -208,4 +215,63 @@ func eventCount(d *memDevice) int {
 		return d.Timeline.Events
 	}
 	return d.Totals.Events
+}
+
+// placeWords is a span in a snapshot as people find it: by what it is and its number.
+func placeWords(sp *evidence.Span) string {
+	switch sp.Kind {
+	case "segment", "block", "event":
+		if sp.Quote != "" {
+			return oneLine(sp.Quote)
+		}
+		return fmt.Sprintf("%s %d", sp.Kind, sp.Index)
+	}
+	return where(sp)
+}
+
+// namesOf collects how the lists of a device name its stacks; where none does, it is by
+// the user's own frame or the innermost.
+func namesOf(d *incident.MemoryDevice) map[int]string {
+	out := map[int]string{}
+	put := func(uses []incident.MemoryUse) {
+		for _, u := range uses {
+			if u.Stack != nil && out[*u.Stack] == "" {
+				out[*u.Stack] = u.Name
+			}
+		}
+	}
+	if d.Peak != nil {
+		put(d.Peak.Stacks)
+	}
+	put(d.Live)
+	if d.Growth != nil {
+		for _, g := range d.Growth.Suspects {
+			put([]incident.MemoryUse{g.MemoryUse})
+		}
+	}
+	for i, s := range d.Stacks {
+		switch {
+		case out[i] != "":
+		case s.Own != "" && len(s.Frames) > 0 && innermost(s.Frames[0]) != innermost(s.Own):
+			out[i] = s.Own + ", " + innermost(s.Frames[0])
+		case s.Own != "":
+			out[i] = s.Own
+		case len(s.Frames) > 0:
+			out[i] = s.Frames[0]
+		}
+	}
+	return out
+}
+
+// innermost is the function of a frame, without its parameters and namespaces.
+func innermost(frame string) string {
+	name, _, _ := strings.Cut(frame, "(")
+	name = strings.TrimSpace(name)
+	if i := strings.LastIndex(name, "::"); i >= 0 {
+		name = name[i+2:]
+	}
+	if name == "" {
+		return frame
+	}
+	return name
 }

@@ -193,7 +193,7 @@ class Chart {
       g.moveTo(margin.left, y);
       g.lineTo(margin.left + this.w, y);
       g.stroke();
-      g.fillText(v === 0 ? "0" : bytes(v, v % 1073741824 && ys.step < 1073741824 && v >= 1073741824 ? 2 : 0), margin.left - 8, y);
+      g.fillText(v === 0 ? "0" : +(v / ys.unit).toPrecision(6) + " " + units[Math.round(Math.log2(ys.unit) / 10)], margin.left - 8, y);
     }
     g.textAlign = "center";
     g.textBaseline = "top";

@@ -62,7 +62,7 @@ function unpack(packed) {
     reservedHighest: extremes(reservedMax, true), reservedLowest: extremes(reservedMin, false),
     blocks: unpackBlocks(packed.blocks, packed.events),
     order: new Map(packed.order.map((s, i) => [s, i])),
-    stacks: new Map(packed.stacks.map((s) => [s.i, { own: s.own, frames: s.f.map((i) => packed.frames[i]) }])),
+    stacks: new Map(packed.stacks.map((s) => [s.i, { name: s.name, frames: s.f.map((i) => packed.frames[i]) }])),
   };
   d.started = 0;
   for (const t of time) if (t > 0) { d.started = t; break; }
@@ -90,7 +90,7 @@ function bucketAt(d, e) {
 function nameOf(d, stack) {
   if (stack < 0) return "no stack recorded";
   const s = d.stacks.get(stack);
-  return s ? s.own || s.frames[0] || "an empty stack" : "stack " + stack;
+  return s ? s.name || "an empty stack" : "stack " + stack;
 }
 
 const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -10,7 +10,7 @@ class SegmentMap {
     this.all = packed.segs.map((s) => ({ ...s, parts: numbers(s.parts) }));
     this.longest = Math.max(1, ...this.all.map((s) => s.total));
     this.shown = Math.min(rowsFirst, this.all.length);
-    this.names = { stacks: new Map(packed.stacks.map((s) => [s.i, { own: s.own, frames: s.f.map((i) => packed.frames[i]) }])) };
+    this.names = { stacks: new Map(packed.stacks.map((s) => [s.i, { name: s.name }])) };
     this.scaled = false;
     this.at = null; // {row, part}
     this.build();

@@ -202,18 +202,12 @@ function envelope(g, low, high, toY, x0, step, colour, thick) {
 }
 
 // ticks are round values between low and high, about n of them, in steps of 1, 2 or 5
-// times a power of ten, or of two for bytes.
+// times a power of ten; for bytes, of the unit that high is written in.
 function ticks(low, high, n, binary) {
-  const rough = Math.max((high - low) / Math.max(n, 1), 1e-9);
-  let step;
-  if (binary) {
-    const unit = 2 ** (10 * Math.floor(Math.log2(Math.max(rough, 1)) / 10));
-    step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024].map((v) => v * unit).find((v) => v >= rough);
-  } else {
-    const p = 10 ** Math.floor(Math.log10(rough));
-    step = [1, 2, 5, 10].map((v) => v * p).find((v) => v >= rough * 0.999);
-  }
+  const unit = binary ? 1024 ** Math.floor(Math.log2(Math.max(high, 1)) / 10) : 1;
+  const rough = Math.max((high - low) / unit / Math.max(n, 1), 1e-9), p = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((v) => v * p).find((v) => v >= rough * 0.999) * unit;
   const out = [];
   for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-9; v += step) out.push(v);
-  return { step, values: out };
+  return { step, unit, values: out };
 }
