@@ -10,6 +10,7 @@ stats-N.txt with the same counters as a dictionary, pprint, JSON and plain lines
 truth.json holds the counters. Used for internal/format/memtext/testdata.
 """
 import collections
+import importlib.machinery
 import json
 import os
 import pprint
@@ -56,26 +57,41 @@ def counters(n):
     return collections.OrderedDict(sorted(stats.items()))
 
 
+class Stub(types.ModuleType):
+    """A module of torch that has whatever is asked for: only names are taken from it when memory.py is loaded."""
+
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return {
+            "_dummy_type": lambda name: type(name, (), {}),
+            "_get_device_index": lambda device, optional=False: device,
+            "_C": Stub("torch._C") if name == "_C" else None,
+        }.get(name, object)
+
+
+class Stubs:
+    """Finds every module of torch: a Stub."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return Stub(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
 def memory_module(wheel):
     with zipfile.ZipFile(wheel) as z:
         source = z.read("torch/cuda/memory.py").decode()
-    package = types.ModuleType("torch")
-    names = ["torch._C", "torch._utils", "torch.types", "torch.cuda", "torch.cuda._memory_viz"]
-    modules = {"torch": package} | {n: types.ModuleType(n) for n in names}
-    for n in names:
-        parent, _, leaf = n.rpartition(".")
-        setattr(modules[parent], leaf, modules[n])
-    package.device = package.Tensor = object
-    package.types.Device = object
-    package._utils._dummy_type = lambda name: type(name, (), {})
-    cuda = package.cuda
-    cuda.__path__ = []
-    package.__path__ = []
-    for n in ["_get_amdsmi_device_index", "_get_nvml_device_index", "_lazy_init", "is_initialized"]:
-        setattr(cuda, n, None)
-    cuda._get_device_index = lambda device, optional=False: device
-    cuda._memory_viz.memory = cuda._memory_viz.segments = None
-    sys.modules.update(modules)
+    for name in [n for n in sys.modules if n.split(".")[0] == "torch"]:
+        del sys.modules[name]
     module = types.ModuleType("torch.cuda.memory")
     module.__package__ = "torch.cuda"
     exec(compile(source, "memory.py", "exec"), module.__dict__)
@@ -83,6 +99,7 @@ def memory_module(wheel):
 
 
 def main():
+    sys.meta_path.insert(0, Stubs())
     *wheels, out = sys.argv[1:]
     os.makedirs(out, exist_ok=True)
     write = lambda name, text: open(os.path.join(out, name), "w").write(text)
