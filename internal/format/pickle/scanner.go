@@ -51,7 +51,7 @@ type Token struct {
 	Big  bool // LONG1 or LONG4 whose number does not fit Int
 }
 
-const window = 64 << 10 // bytes read at once
+const window = 256 << 10 // bytes read at once
 
 // A Scanner splits a pickle into tokens. It holds one window of the input and the
 // argument at hand, whose memory grows only as its bytes arrive.

@@ -17,6 +17,7 @@ type result struct {
 	cut   bool          // it ends before its STOP, or at an opcode that is refused
 	html  bool          // the pickle stands as base64 in the artifact
 	start int64         // where
+	more  int           // snapshots that follow in the artifact
 }
 
 // A place is an entry of a trace and where it ends.

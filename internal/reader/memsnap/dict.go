@@ -118,7 +118,7 @@ func (m *machine) read(pairs []value) (have set) {
 // make makes what a dict with these keys, whose values are in m.vals, stands for.
 func (m *machine) make(have set) value {
 	switch {
-	case have.has(kAction):
+	case have.has(kAction), have&anyPlace != 0 && have&anyEntry != 0:
 		return m.event(have)
 	case have.has(kStage):
 		return m.mark(have)

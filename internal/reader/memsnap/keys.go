@@ -92,6 +92,8 @@ func (s set) has(k uint) bool { return s>>k&1 != 0 }
 
 var (
 	anyFrame    = keyed(kName, kFilename, kLine)
+	anyPlace    = keyed(kAddr, kDeviceFree) // of an entry whose action is missing
+	anyEntry    = keyed(kSize, kStream, kTime, kContext, kUser, kPool)
 	anySegment  = keyed(kBlocks, kTotalSize)
 	anyPast     = keyed(kAddr, kRealSize)
 	anyTop      = keyed(kSegments, kDeviceTraces)

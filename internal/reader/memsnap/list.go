@@ -12,6 +12,9 @@ var errNoList = errors.New("the value below is no list")
 // extend adds items to the list at l. What a list is, its first item decides that means
 // something here; items of another sort are passed over and counted.
 func (m *machine) extend(l *value, items []value) error {
+	if len(items) == 0 && isList(*l) {
+		return nil
+	}
 	m.ripenAll(items)
 	switch l.tag {
 	case tList:
@@ -24,7 +27,15 @@ func (m *machine) extend(l *value, items []value) error {
 		m.addRefs(l, items)
 	case tBlocks:
 		m.addBlocks(uint32(l.n), items)
-	case tHistory, tPair, tOther:
+	case tSolo:
+		if len(items) == 1 {
+			m.become(l, m.pair(m.solos[l.n], items[0]))
+		} else {
+			m.become(l, value{tag: tOther})
+		}
+	case tPair: // three numbers and more are no pair
+		m.become(l, value{tag: tOther})
+	case tHistory, tOther:
 	default:
 		return errNoList
 	}
@@ -33,7 +44,7 @@ func (m *machine) extend(l *value, items []value) error {
 
 // begin decides what the empty list at l becomes with items.
 func (m *machine) begin(l *value, items []value) error {
-	for i, v := range items {
+	for _, v := range items {
 		switch v.tag {
 		case tFrame:
 			m.become(l, value{tag: tStack, n: uint64(m.stackFrom(nil, items))})
@@ -65,10 +76,15 @@ func (m *machine) begin(l *value, items []value) error {
 		case tPast:
 			m.become(l, value{tag: tHistory, n: v.n})
 		case tInt, tUint:
-			if i == 0 && len(items) == 2 {
+			switch {
+			case len(items) == 2:
 				m.become(l, m.pair(items[0], items[1]))
+			case len(items) == 1 && len(m.solos) < maxPairs:
+				m.solos = append(m.solos, v)
+				m.become(l, value{tag: tSolo, n: uint64(len(m.solos) - 1)})
+			default:
+				m.become(l, value{tag: tOther})
 			}
-			return nil
 		default:
 			continue
 		}

@@ -102,6 +102,7 @@ type machine struct {
 	pools        [][2]int64
 	poolIDs      map[[2]int64]uint16
 	pairs        [][2]int64
+	solos        []value
 	pairIDs      map[[2]int64]uint32
 
 	annotations []mark
@@ -215,12 +216,7 @@ func (m *machine) fast() error {
 				m.sc.Discard(i)
 				return nil
 			}
-			var x uint64
-			if k > 0 {
-				s := uint(64 - 8*k)
-				x = uint64(int64(binary.LittleEndian.Uint64(w[i+2:])<<s) >> s)
-			}
-			v, n = value{n: x, slot: noSlot, tag: tInt}, 2+k
+			v, n = value{n: long8(w[i+2:], k), slot: noSlot, tag: tInt}, 2+k
 		case pickle.NewTrue, pickle.NewFals:
 			v = value{n: uint64(pickle.NewFals - op), slot: noSlot, tag: tInt}
 		case pickle.None:
@@ -252,7 +248,7 @@ func (m *machine) fast() error {
 				return nil
 			}
 			i++
-			if k := len(m.stack); k > 0 && m.stack[k-1].tag == tList {
+			if k := len(m.stack); k > m.floor() && (m.stack[k-1].tag == tDict || m.stack[k-1].tag == tList) {
 				if len(w)-i < runMin {
 					m.sc.Discard(i)
 					if err := m.sc.Buffer(runMin); err != nil {
@@ -260,9 +256,15 @@ func (m *machine) fast() error {
 					}
 					w, i, base = m.sc.Window(), 0, m.sc.Offset()
 				}
+				if m.stack[k-1].tag == tDict {
+					n, _ := m.dictRun(w[i:], base+int64(i))
+					i += n
+					continue
+				}
 				m.at = base + int64(i)
-				if k := m.frameRun(w[i:]); k > 0 {
-					i += k
+				if id, n := m.frameRun(w[i:]); n > 0 {
+					m.become(m.top1(), value{n: uint64(id), tag: tStack})
+					i += n
 					continue
 				}
 			}
@@ -295,9 +297,9 @@ func (m *machine) fail(i int, op pickle.Op, err error) error {
 	return &pickle.Error{Offset: m.sc.Offset() + int64(i), Op: op, Reason: err.Error()}
 }
 
-// frameRun takes a list's items, MARK read, if they are references to frames and
-// nothing else, up to APPENDS: it returns how many bytes that is, or 0.
-func (m *machine) frameRun(w []byte) int {
+// frameRun takes a list's items, MARK read, if they are references to frames and nothing
+// else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
+func (m *machine) frameRun(w []byte) (stack uint32, end int) {
 	n := 0
 	for n+5 < len(w) {
 		if c := w[n]; c == byte(pickle.LongBinGet) {
@@ -309,19 +311,18 @@ func (m *machine) frameRun(w []byte) int {
 		}
 	}
 	if n == 0 || n >= len(w) || w[n] != byte(pickle.Appends) {
-		return 0
+		return 0, 0
 	}
 	raw := w[:n]
 	h := fold(maphash.Bytes(m.seed, raw))
 	id, ok := m.runs.find(h, raw)
 	if !ok {
 		if id, ok = m.resolve(raw); !ok {
-			return 0
+			return 0, 0
 		}
 		m.runs.add(h, raw, id)
 	}
-	m.become(&m.stack[len(m.stack)-1], value{n: uint64(id), tag: tStack})
-	return n + 1
+	return id, n + 1
 }
 
 // resolve is the stack that references to the memo make, if all are frames.
@@ -419,7 +420,7 @@ func (m *machine) store(slot uint32, v value) {
 		m.boxes = append(m.boxes, v)
 		w = pack(tBoxed, uint64(len(m.boxes)-1))
 	}
-	if old := m.memo.get(slot); old != w && tag(old>>idBits) == tFrame {
+	if m.memo.holds(slot, tFrame) {
 		m.runs = runs{}
 	}
 	m.memo.put(slot, w)

@@ -145,7 +145,10 @@ func say(r *result, a evidence.Artifact, sink reader.Sink) {
 			e.Attrs["cut"] = evidence.BoolOf(true)
 		}
 		e.Span.Offset = r.at(r.first[d])
-		e.Text = fmt.Sprintf("device %d: %d segments of %s, %s of them active; %d entries of history", d, total.segments, evidence.Bytes(total.reserved), evidence.Bytes(total.active), e.Attrs["events"].I)
+		e.Text = fmt.Sprintf("device %d: %d segments with %s, of which %s are active", d, total.segments, evidence.Bytes(total.reserved), evidence.Bytes(total.active))
+		if n := e.Attrs["events"].I; n > 0 {
+			e.Text += fmt.Sprintf("; %d entries of history", n)
+		}
 		e.Span.Quote = e.Text
 		sink.Event(e)
 	}

@@ -25,7 +25,7 @@ func (m *machine) salvage() value {
 
 func isList(v value) bool {
 	switch v.tag {
-	case tList, tStack, tTrace, tTraces, tBlocks, tSegments, tHistory, tMarks:
+	case tList, tStack, tTrace, tTraces, tBlocks, tSegments, tHistory, tMarks, tSolo, tPair:
 		return true
 	}
 	return false

@@ -105,12 +105,12 @@ func (m *machine) addOne(op pickle.Op) error {
 	if op == pickle.SetItem {
 		n = 2
 	}
+	if len(m.stack)-n <= m.floor() {
+		return errUnderflow
+	}
 	items, err := m.pop(n)
 	if err != nil {
 		return err
-	}
-	if len(m.stack) == m.floor() {
-		return errUnderflow
 	}
 	if op == pickle.SetItem {
 		return m.fill(m.top1(), items, true)

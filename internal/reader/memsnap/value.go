@@ -28,6 +28,7 @@ const (
 	tPast                // n: index of pasts: an item of a block's history
 	tHistory             // n: index of pasts: a history's first item
 	tPair                // n: index of pairs: two integers
+	tSolo                // n: index of solos: a list of one integer
 	tMark                // n: index of annotations
 	tMarks               // n: index of lists
 	tSettings            // n: index of settings
@@ -103,55 +104,6 @@ func (v value) float() float64 {
 		return float64(int64(v.n))
 	}
 	return 0
-}
-
-// A memo is what PUT and MEMOIZE store: one word for each value, in chunks. Slots
-// that are not the next are kept apart, since a pickle may name any number.
-type memo struct {
-	chunks [][]uint32
-	n      uint32 // of the dense part
-	count  uint32 // of all slots in use
-	apart  map[uint32]uint32
-}
-
-const (
-	memoBits  = 13
-	memoChunk = 1 << memoBits
-)
-
-// get returns the word of slot i, 0 if nothing was stored.
-func (m *memo) get(i uint32) uint32 {
-	if i < m.n {
-		return m.chunks[i>>memoBits][i&(memoChunk-1)]
-	}
-	return m.apart[i]
-}
-
-// put stores w in slot i.
-func (m *memo) put(i, w uint32) {
-	switch {
-	case i < m.n:
-		m.chunks[i>>memoBits][i&(memoChunk-1)] = w
-	case i == m.n:
-		if i&(memoChunk-1) == 0 {
-			m.chunks = append(m.chunks, make([]uint32, memoChunk))
-		}
-		m.chunks[i>>memoBits][i&(memoChunk-1)] = w
-		m.n++
-		if _, had := m.apart[i]; had {
-			delete(m.apart, i)
-			return
-		}
-		m.count++
-	default:
-		if _, had := m.apart[i]; !had {
-			m.count++
-			if m.apart == nil {
-				m.apart = map[uint32]uint32{}
-			}
-		}
-		m.apart[i] = w
-	}
 }
 
 func pack(t tag, n uint64) uint32 { return uint32(t)<<idBits | uint32(n) }

@@ -1,0 +1,171 @@
+package memsnap
+
+// A memo is what PUT and MEMOIZE store: a word for each value, in chunks. Slots that are not
+// the next are kept apart, since a pickle may name any number.
+//
+// Most of what a snapshot stores are strings, functions and stacks, of which few are
+// distinct, and its entries, which are never fetched again. So a chunk holds codes of two bytes as long as
+// that is enough: a code stands for a word, or for an entry, whose number follows from
+// those before it in the chunk.
+type memo struct {
+	chunks []memoPart
+	n      uint32 // of the dense part
+	count  uint32 // of all slots in use
+	apart  map[uint32]uint32
+
+	words []uint32             // by code
+	codes [tStack + 1][]uint16 // by tag and id; 0 is none
+	fixed [tOther + 1]uint16   // of values that are alone of their tag
+}
+
+// A memoPart is one chunk: codes or, where they were not enough, words.
+type memoPart struct {
+	codes []uint16
+	words []uint32
+	event uint32 // number of the first entry
+	count uint32 // entries
+	last  uint32 // slot in the chunk of the newest
+}
+
+const (
+	memoBits  = 13
+	memoChunk = 1 << memoBits
+	maxCodes  = 1<<16 - 2
+	isEvent   = 1<<16 - 1 // the code of an entry
+)
+
+// get returns the word of slot i, 0 if nothing was stored.
+func (m *memo) get(i uint32) uint32 {
+	if i >= m.n {
+		return m.apart[i]
+	}
+	c := &m.chunks[i>>memoBits]
+	if c.words != nil {
+		return c.words[i&(memoChunk-1)]
+	}
+	if k := c.codes[i&(memoChunk-1)]; k != isEvent {
+		return m.words[k]
+	}
+	m.widen(c) // whoever fetches one entry may fetch many
+	return c.words[i&(memoChunk-1)]
+}
+
+// put stores w in slot i.
+func (m *memo) put(i, w uint32) {
+	switch {
+	case i < m.n:
+	case i == m.n:
+		m.next()
+		if _, had := m.apart[i]; had {
+			delete(m.apart, i)
+			m.count--
+		}
+		m.count++
+	default:
+		if _, had := m.apart[i]; !had {
+			m.count++
+			if m.apart == nil {
+				m.apart = map[uint32]uint32{}
+			}
+		}
+		m.apart[i] = w
+		return
+	}
+	c, at := &m.chunks[i>>memoBits], i&(memoChunk-1)
+	if c.words == nil {
+		if k, ok := m.code(c, at, w); ok {
+			c.codes[at] = k
+			return
+		}
+		m.widen(c)
+	}
+	c.words[at] = w
+}
+
+// next makes room for one more slot of the dense part.
+func (m *memo) next() {
+	if m.n&(memoChunk-1) == 0 {
+		if m.words == nil {
+			m.words = make([]uint32, 1, 4096) // code 0: nothing was stored
+		}
+		c := memoPart{}
+		if len(m.words) < maxCodes {
+			c.codes = make([]uint16, memoChunk)
+		} else {
+			c.words = make([]uint32, memoChunk)
+		}
+		m.chunks = append(m.chunks, c)
+	}
+	m.n++
+}
+
+// code is the code of w at a slot of c, if it has one there.
+func (m *memo) code(c *memoPart, at, w uint32) (uint16, bool) {
+	if c.codes[at] == isEvent {
+		return 0, false
+	}
+	t, n := tag(w>>idBits), w&maxID
+	switch t {
+	case tEvent:
+		if c.count == 0 {
+			c.event = n
+		} else if n != c.event+c.count || at <= c.last {
+			return 0, false
+		}
+		c.count++
+		c.last = at
+		return isEvent, true
+	case tText, tFrame, tStack:
+		codes := m.codes[t]
+		if int(n) < len(codes) && codes[n] != 0 {
+			return codes[n], true
+		}
+		return m.newCode(t, n, w)
+	case tDict, tList, tOther, tNone, tBuilder:
+		if n == 0 && m.fixed[t] == 0 && len(m.words) < maxCodes {
+			m.fixed[t] = uint16(len(m.words))
+			m.words = append(m.words, w)
+		}
+		return m.fixed[t], n == 0 && m.fixed[t] != 0
+	}
+	return 0, false
+}
+
+// newCode gives w a code, if there are any left.
+func (m *memo) newCode(t tag, n, w uint32) (uint16, bool) {
+	if len(m.words) >= maxCodes || n > 1<<18 {
+		return 0, false
+	}
+	for int(n) >= len(m.codes[t]) {
+		m.codes[t] = append(m.codes[t], make([]uint16, max(1024, len(m.codes[t])))...)
+	}
+	k := uint16(len(m.words))
+	m.words = append(m.words, w)
+	m.codes[t][n] = k
+	return k, true
+}
+
+// widen makes words of the codes of c.
+func (m *memo) widen(c *memoPart) {
+	c.words = make([]uint32, memoChunk)
+	n := c.event
+	for i, k := range c.codes {
+		if k == isEvent {
+			c.words[i] = pack(tEvent, uint64(n))
+			n++
+			continue
+		}
+		c.words[i] = m.words[k]
+	}
+	c.codes = nil
+}
+
+// holds reports whether slot i has a value of tag t, which is not tEvent.
+func (m *memo) holds(i uint32, t tag) bool {
+	if i < m.n {
+		if c := &m.chunks[i>>memoBits]; c.codes != nil && c.codes[i&(memoChunk-1)] == isEvent {
+			return false
+		}
+	}
+	return tag(m.get(i)>>idBits) == t
+}
