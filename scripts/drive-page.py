@@ -124,6 +124,36 @@ def faults(events, url):
             yield "a request: " + params["request"]["url"][:200]
 
 
+def hands(browser, box, scale):
+    """A mouse that drags moves the picture, two fingers that part zoom it."""
+    frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    press = lambda key, code: browser.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, text=key)
+    browser.js("document.querySelector('.stage').focus()")
+    press("0", 48), press("+", 187), press("+", 187)
+    browser.js(frame)
+    before = scale()
+    x, y = box[0] + box[2] / 2, box[1] + box[3] / 2
+    mouse = lambda kind, x: browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+    mouse("mousePressed", x)
+    for i in range(6):
+        mouse("mouseMoved", x + 20 * i)
+    mouse("mouseReleased", x + 100)
+    browser.js(frame)
+    if scale() == before:
+        yield "dragging does not move the picture"
+    press("0", 48)
+    browser.js(frame)
+    whole = scale()
+    touch = lambda kind, *xs: browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": p, "y": y, "id": i} for i, p in enumerate(xs)])
+    touch("touchStart", x - 20, x + 20)
+    for i in range(1, 6):
+        touch("touchMove", x - 20 - 20 * i, x + 20 + 20 * i)
+    touch("touchEnd")
+    browser.js(frame)
+    if scale() == whole:
+        yield "a pinch does not zoom"
+
+
 READY = """new Promise((done) => {
   const all = () => [...document.querySelectorAll("figure.chart")].slice(0, 1).every((f) => f.classList.contains("live") && f.querySelector("canvas").width > 300);
   const look = () => (all() ? requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))) : requestAnimationFrame(look));
@@ -155,12 +185,15 @@ def use(browser, path, pictures):
     def settled(n):
         browser.js(f"new Promise((done) => {{ const look = () => (window.__waits.length >= {n} ? done(1) : requestAnimationFrame(look)); look(); }})")
 
+    def scale_words():
+        return browser.js("document.querySelector('.chart .scale').textContent")
+
     n = 0
-    before = browser.js("document.querySelector('.chart .scale').textContent")
+    before = scale_words()
     for i in range(20):
         browser.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-240 if i < 12 else 120)
         settled(n := n + 1)
-    if browser.js("document.querySelector('.chart .scale').textContent") == before:
+    if scale_words() == before:
         bad.append("the wheel does not zoom")
     if pictures:
         browser.picture(pictures / f"{path.stem}-zoomed.png")
@@ -181,6 +214,7 @@ def use(browser, path, pictures):
     picked = browser.js("(() => { const p = document.querySelector('.picked'); return p.hidden ? '' : p.querySelector('h4').textContent; })()")
     if not picked:
         bad.append("a click picks no allocation")
+    bad += hands(browser, box, scale_words)
     figures = {}
     for kind in ("wheel", "keydown"):
         ms = [w for k, w in waits if k == kind]
@@ -203,6 +237,19 @@ def use(browser, path, pictures):
     return not bad
 
 
+def unit(browser):
+    """The drawing's parts against the simplest way to the same answer."""
+    here = pathlib.Path(__file__).parent
+    parts = [here.parent / "internal/report/assets/memory" / name for name in ("data.js", "timeline.js")]
+    browser.page()
+    text = "".join(p.read_text() for p in parts) + (here / "page-test.js").read_text()
+    wrong = browser.js(text)
+    for w in wrong:
+        print("page-test.js: " + w, file=sys.stderr)
+    print("page-test.js: " + (f"{len(wrong)} wrong" if wrong else "all as the simple way has it"))
+    return not wrong
+
+
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     pictures = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
@@ -211,10 +258,10 @@ def main():
     with tempfile.TemporaryDirectory() as profile:
         browser = Browser(program, profile)
         try:
-            good = [use(browser, p, pictures) for p in sorted(folder.glob("*.html"))]
+            good = [unit(browser)] + [use(browser, p, pictures) for p in sorted(folder.glob("*.html"))]
         finally:
             browser.close()
-    if not good:
+    if len(good) < 2:
         sys.exit("no page to open in " + str(folder))
     sys.exit(0 if all(good) else 1)
 

@@ -79,6 +79,7 @@ type packedSeg struct {
 	Pool   string `json:"pool"`
 	Class  string `json:"class"`
 	Expand bool   `json:"exp"`
+	More   int    `json:"more"`  // blocks that are not in parts
 	Parts  column `json:"parts"` // offset, size, state (0 free, 1 active, 2 pending, 3 other), stack of each block
 }
 
@@ -189,7 +190,7 @@ func (p *packed) packSegments(d *memDevice, parts int, used map[int]bool) {
 			p.More += len(d.Segments) - i
 			return
 		}
-		g := packedSeg{Addr: fmt.Sprintf("0x%x", s.Addr), Where: placeWords(&s.Span), Total: s.Total, Stream: fmt.Sprint(s.Stream), Pool: oneLine(s.Pool), Class: oneLine(s.Class), Expand: s.Expandable}
+		g := packedSeg{Addr: fmt.Sprintf("0x%x", s.Addr), Where: placeWords(&s.Span), Total: s.Total, Stream: fmt.Sprint(s.Stream), Pool: oneLine(s.Pool), Class: oneLine(s.Class), Expand: s.Expandable, More: s.More + max(0, len(s.Blocks)-pageParts)}
 		for _, b := range s.Blocks[:min(len(s.Blocks), pageParts)] {
 			state, ok := states[b.State]
 			if !ok {

@@ -166,7 +166,7 @@ func (g *trainer) describe(d *incident.MemoryDevice) {
 		Suspects: []incident.MemoryGrown{{MemoryUse: incident.MemoryUse{Name: trainerStacks[7], Stack: &grown, Bytes: 45 * 45 << 20, Blocks: 45}, First: 12000, Last: g.at - 30, Steps: 45, PerStep: &perStep, Why: "it left one block behind in every step"}}}
 	d.Totals = incident.MemoryTotals{Segments: 240, Blocks: 900, Events: g.at, Reserved: g.reserved, Allocated: g.active, Active: g.active, Requested: g.active - 9<<20, Free: g.reserved - g.active}
 	largest := int64(900 << 20)
-	d.Pressure = incident.MemoryPressure{Near: &near, Reserved: g.reserved, Flushes: []incident.MemoryFlush{{Event: g.at - 3, Segments: 4, Bytes: 80 << 20}},
+	d.Pressure = incident.MemoryPressure{Near: &near, NearBasis: "free plus reserved at the out of memory entry", Reserved: g.reserved, Flushes: []incident.MemoryFlush{{Event: g.at - 3, Segments: 4, Bytes: 80 << 20, Before: "oom"}, {Event: 40, Segments: 1, Bytes: 2 << 20}},
 		OOMs: []incident.MemoryOOM{{Event: g.at - 1, Request: request, DeviceFree: 512 << 20, Reserved: g.reserved, Active: g.active, LargestFree: &largest, Stack: &grown, Name: trainerStacks[10]}}}
 	d.Fragmentation = incident.MemoryFragmentation{Free: d.Totals.Free, LargestFree: largest, Request: &request, Says: "2.00 GiB were asked for; 2.31 GiB lay reserved and free, in pieces of at most 900.00 MiB", Standing: "supported",
 		Pools:  []incident.MemoryPoolUse{{Pool: "default", Class: "large", Segments: 200, Reserved: g.reserved - 400<<20, Active: g.active - 100<<20, Free: 2 << 30, LargestFree: largest}, {Pool: "default", Class: "small", Segments: 40, Reserved: 80 << 20, Active: 61 << 20, Free: 19 << 20, LargestFree: 1 << 20}},
@@ -179,6 +179,7 @@ func (g *trainer) describe(d *incident.MemoryDevice) {
 			{Setting: "max_split_size_mb:128", Answer: incident.NotAvoided, Why: "the request is larger than every free block", PeakReserved: room, PeakEvent: fails, FailsAt: &fails, Request: &request, Flushes: 4},
 			{Setting: "garbage_collection_threshold:0.8", Answer: incident.CannotTell, Why: "the fidelity does not cover it", PeakReserved: room},
 		}}
+	d.Replay.Layout = &incident.MemoryLayout{Fits: true, Event: fails, InUse: g.active, Request: request, Free: 2300 << 20, Largest: largest}
 	best := 0
 	d.Replay.Best = &best
 	d.Causes = []incident.MemoryCause{{Fact: "memory.grows_with_steps", Value: true, Why: "45 blocks of one stack, one for every step"}}

@@ -76,8 +76,9 @@ func deviceVerdict(d *memDevice) []labelled {
 		}
 		put("Out of memory", oomLine(&o))
 	}
-	if n := len(d.Pressure.Flushes); n > 0 {
-		put("Retries", fmt.Sprintf("The allocator gave cached segments back %s to find room, first at event %s", times(n), count(d.Pressure.Flushes[0].Event)))
+	put("Retries", retryLine(d.Pressure.Flushes))
+	if p := &d.Pressure; p.Near != nil {
+		put("Near the limit", fmt.Sprintf("%.1f %% of the history, with reserved within 5 %% of the room (%s)", 100**p.Near, p.NearBasis))
 	}
 	put("Growth", growthLine(d.Growth))
 	put("Fragmentation", fragmentationLine(&d.Fragmentation))
@@ -95,18 +96,49 @@ func times(n int) string {
 	return count(n) + " times"
 }
 
+// retryLine counts the bursts of segments given back for want of room, not those of
+// empty_cache.
+func retryLine(flushes []incident.MemoryFlush) string {
+	n, failed, at := 0, 0, 0
+	for _, f := range flushes {
+		if f.Before == "" {
+			continue
+		}
+		if n++; n == 1 {
+			at = f.Event
+		}
+		if f.Before == "oom" {
+			failed++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	s := fmt.Sprintf("The allocator gave cached segments back %s to find room, first at event %s", times(n), count(at))
+	if failed > 0 {
+		s += fmt.Sprintf("; %s it was not enough", times(failed))
+	}
+	return s
+}
+
 func peakLine(d *memDevice) string {
 	p := d.Peak
 	if p == nil {
 		return fmt.Sprintf("Not known, for there is no history; at the end %s were active and %s reserved", evidence.Bytes(d.Totals.Active), evidence.Bytes(d.Totals.Reserved))
 	}
 	s := fmt.Sprintf("%s active at event %s of %s", evidence.Bytes(p.Active), count(p.Event), count(eventCount(d)))
+	if p.Event < 0 {
+		s = fmt.Sprintf("%s active before the first of %s events", evidence.Bytes(p.Active), count(eventCount(d)))
+	}
 	if p.Step != "" {
 		s += " (" + p.Step + ")"
 	}
 	s += fmt.Sprintf(", with %s reserved", evidence.Bytes(p.Reserved))
 	if p.Before > 0 {
 		s += fmt.Sprintf("; %s of it are older than the history", evidence.Bytes(p.Before))
+	}
+	if p.Typical != nil {
+		s += fmt.Sprintf("; a step's peak is typically %s", evidence.Bytes(*p.Typical))
 	}
 	return s
 }
@@ -133,7 +165,7 @@ func oomLine(o *incident.MemoryOOM) string {
 		s += "; asked for by " + o.Name
 	}
 	if o.Survived {
-		return s + ". Allocations went on after it"
+		s += fmt.Sprintf(". It was survived: %s followed", plural(o.After, "allocation"))
 	}
 	return s
 }
@@ -141,6 +173,9 @@ func oomLine(o *incident.MemoryOOM) string {
 func growthLine(g *incident.MemoryGrowth) string {
 	if g == nil {
 		return ""
+	}
+	if g.Says != "" {
+		return g.Says
 	}
 	then := "event " + count(g.From)
 	if g.From < 0 {
@@ -188,7 +223,15 @@ func replayLines(d *memDevice) []labelled {
 	if r.Fidelity.OK {
 		trust = "Good enough to answer"
 	}
-	out := []labelled{{"Replay", sentence(trust + ": " + r.Fidelity.Why)}}
+	var out []labelled
+	if l := r.Layout; l != nil {
+		s := fmt.Sprintf("%s in use and the %s asked for at event %s do not fit into the room even without waste: no setting of the allocator avoids this", evidence.Bytes(l.InUse), evidence.Bytes(l.Request), count(l.Event))
+		if l.Fits {
+			s = fmt.Sprintf("%s in use and the %s asked for at event %s would fit into the room; %s lay free in the reserve, the largest block %s", evidence.Bytes(l.InUse), evidence.Bytes(l.Request), count(l.Event), evidence.Bytes(l.Free), evidence.Bytes(l.Largest))
+		}
+		out = append(out, labelled{"Layout", sentence(s)})
+	}
+	out = append(out, labelled{"Replay", sentence(trust + ": " + r.Fidelity.Why)})
 	for i, a := range r.Answers {
 		if i == 4 {
 			out = append(out, labelled{"What if", fmt.Sprintf("%s more below.", plural(len(r.Answers)-4, "answer"))})

@@ -137,7 +137,7 @@ class SegmentMap {
     const s = this.all[at.row], k = 4 * at.part, stack = s.parts[k + 3];
     const item = (label, text) => element("span", { class: "item name" }, element("b", {}, label), " " + text);
     this.readout.replaceChildren(item("block", `${bytes(s.parts[k + 1])} (${count(s.parts[k + 1])} bytes), ${states[s.parts[k + 2]]}, at +${count(s.parts[k])}`),
-      item("segment", `${s.addr}, ${bytes(s.total)}, ${s.class}, stream ${s.stream}${s.pool ? ", pool " + s.pool : ""}`),
+      item("segment", `${s.addr}, ${bytes(s.total)}, ${s.class}, stream ${s.stream}${s.pool ? ", pool " + s.pool : ""}${s.more ? ", " + count(s.more) + " of its blocks are not drawn" : ""}`),
       ...(s.parts[k + 2] && stack >= 0 ? [item("by", nameOf(this.names, stack))] : []));
   }
 }
