@@ -246,8 +246,12 @@ func (w *walk) piles(m *moment, g *incident.MemoryGrowth) {
 		}
 		j := w.judge(r, now)
 		x.Why, x.Steps = j.why, j.steps
-		if !j.suspect {
+		switch {
+		case j.suspect:
+		case j.steps > 0:
 			others = append(others, x)
+			return
+		default:
 			return
 		}
 		if j.steady {

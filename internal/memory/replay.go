@@ -59,6 +59,11 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 	}
 	if sp := w.span(r.Room.Event); sp != nil {
 		out.Room.Spans = append(out.Room.Spans, *sp)
+		for i := range w.refused {
+			if x := &w.refused[i]; x.event == r.Room.Event && r.Room.Bytes == x.reserved+x.free {
+				out.Room.Basis = fmt.Sprintf("what was reserved (%s) and what the device had free (%s) when the request at event %d was refused; what other processes use is taken to stay the same", evidence.Bytes(x.reserved), evidence.Bytes(x.free), x.event)
+			}
+		}
 	} else if r.Room.Known && w.o.Capacity > 0 {
 		out.Room.Basis += "; what lies outside the allocator (contexts, NCCL, other processes) takes of it"
 	}

@@ -23,7 +23,7 @@ const (
 // is [bounds[k], bounds[k+1]).
 type steps struct {
 	bounds []int
-	names  []string // of the complete ones
+	names  []string // of the complete ones, and of the one after them that did not end
 	known  int
 	basis  string
 }
@@ -42,11 +42,11 @@ func (s *steps) of(event int) int {
 func (s *steps) name(k int) string {
 	switch n := s.complete(); {
 	case n == 0:
-		return "in the trace"
+		return "the trace"
 	case k < 0:
-		return "before " + s.names[0]
-	case k >= n:
-		return "after " + s.names[n-1]
+		return "the part before " + s.names[0]
+	case k >= len(s.names):
+		return "the part after " + s.names[n-1]
 	}
 	return s.names[k]
 }
@@ -187,8 +187,10 @@ func findSteps(list []interval, s *sighting) steps {
 		if last > out.bounds[len(out.bounds)-1] {
 			out.bounds = append(out.bounds, last)
 		}
-		for _, at := range out.bounds[:len(out.bounds)-1] {
-			out.names = append(out.names, profiler[at])
+		for _, at := range out.bounds {
+			if name, ok := profiler[at]; ok {
+				out.names = append(out.names, name)
+			}
 		}
 		return out
 	}
@@ -220,7 +222,7 @@ func most(of map[string][]int) (string, []int) {
 
 func numbered(at []int, kind string, known int, basis string) steps {
 	out := steps{bounds: slices.Compact(slices.Sorted(slices.Values(at))), known: known, basis: basis}
-	for k := range max(len(out.bounds)-1, 0) {
+	for k := range out.bounds {
 		out.names = append(out.names, fmt.Sprintf("%s %d", kind, k+1))
 	}
 	return out

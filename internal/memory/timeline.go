@@ -76,8 +76,10 @@ func (w *walk) marks() []incident.MemoryMark {
 		}
 	}
 	if n := len(w.steps.bounds); n > 0 && n <= maxMarks/2 {
-		for k, at := range w.steps.bounds[:n-1] {
-			put(at, "step", w.steps.names[k])
+		for k, at := range w.steps.bounds[:min(n, len(w.steps.names))] {
+			if w.steps.program() {
+				put(at, "step", w.steps.names[k])
+			}
 		}
 	}
 	for i, x := range w.notes {

@@ -176,7 +176,7 @@ func (p *page) stackOf(d *incident.MemoryDevice, at *int) {
 func usesLine(list []incident.MemoryUse, most int) string {
 	var parts []string
 	for _, u := range list {
-		parts = append(parts, u.Name+" "+evidence.Bytes(u.Bytes))
+		parts = append(parts, u.Name+": "+evidence.Bytes(u.Bytes))
 	}
 	return listed(parts, most)
 }
@@ -372,10 +372,15 @@ func (p *page) memoryReplay(v memView, rank int) {
 	} else if len(r.Answers) > 0 {
 		p.at(rank+2, func() { p.para(2, "room: ", "not known: "+r.Room.Basis) })
 	}
+	said := map[string]bool{}
 	for i, a := range r.Answers {
 		if i == 6 && !p.full {
 			break
 		}
+		if said[a.Why] {
+			a.Why = ""
+		}
+		said[a.Why] = true
 		p.at(rank+1+i/3, func() { p.para(2, "", answerLine(&a)) })
 	}
 	for _, l := range r.Lacks {
@@ -403,9 +408,9 @@ func answerLine(a *incident.MemoryAnswer) string {
 		}
 	}
 	if a.Flushes > 0 {
-		s += fmt.Sprintf(", %s to flush", times(a.Flushes))
+		s += ", flushes " + times(a.Flushes)
 	}
-	if a.Why != "" {
+	if a.Why != "" && a.FailsAt == nil {
 		s += "; " + a.Why
 	}
 	return sentence(s)

@@ -151,6 +151,9 @@ func (v memView) failedVariants() []string {
 		incident.Established: "; the layout of the reserve is why",
 		incident.RuledOut:    "; more was in use than there was room for",
 	}[d.Fragmentation.Standing]
+	if c := v.cause(); c != nil {
+		why = "; " + causeAdvice[c.Fact].says
+	}
 	if why == "" {
 		why = "; why is not decided"
 	}
@@ -199,6 +202,9 @@ func (v memView) settingVariants() []string {
 		}
 	case a.Why != "":
 		long = s + ": " + a.Why
+	}
+	if a.Answer == incident.Avoided && v.grows() {
+		return []string{long + "; but memory goes on growing, so that it is only put off", s + ", but only put off: memory goes on growing"}
 	}
 	if n := len(r.Answers); n > 1 {
 		return []string{long + fmt.Sprintf("; %d settings tried", n), long, s}
@@ -269,6 +275,15 @@ func (v memView) nextVariants() []string {
 		return []string{"find what keeps the allocations of " + at + " alive after their step", "look at " + at}
 	}
 	return []string{"to lower the peak begin with " + v.topPlace(), "begin with " + v.topPlace()}
+}
+
+// grows reports whether what fails is bound to fail later: memory piles up.
+func (v memView) grows() bool {
+	if g := v.dev.Growth; g != nil && len(g.Suspects) > 0 {
+		return true
+	}
+	c := v.cause()
+	return c != nil && (c.Fact == "snapshot.graph_held" || c.Fact == "snapshot.eval_outputs_kept")
 }
 
 // topPlace is who made most of the peak, of those that have a name.
