@@ -34,13 +34,18 @@ func (w *walk) causes(ctx context.Context, m *moment) ([]incident.MemoryCause, e
 		}
 		peak.sort()
 	}
-	for _, c := range []*incident.MemoryCause{w.graphHeld(m), w.evalKept(m, peak), w.states(m), w.spike(m), w.checkpoint(peak), w.outsideCause()} {
-		if c != nil {
-			if c.Spans == nil {
-				c.Spans = []evidence.Span{}
-			}
-			out = append(out, *c)
+	graph, eval := w.graphHeld(m), w.evalKept(m, peak)
+	if graph != nil && eval != nil && eval.Fact == graph.Fact && !graph.Value {
+		graph = nil // steps let go of their graphs, evaluation does not
+	}
+	for _, c := range []*incident.MemoryCause{graph, eval, w.states(m), w.spike(m), w.checkpoint(peak), w.outsideCause()} {
+		if c == nil {
+			continue
 		}
+		if c.Spans == nil {
+			c.Spans = []evidence.Span{}
+		}
+		out = append(out, *c)
 	}
 	return out, nil
 }
@@ -211,8 +216,12 @@ func (w *walk) allocsBy(stack uint32, event int) int {
 // before it was, and no optimizer step before had left anything.
 func (w *walk) states(m *moment) *incident.MemoryCause {
 	r := w.decisive()
-	if r == nil || w.steps.known == byMinima {
+	if r == nil {
 		return nil
+	}
+	inOptimizer := w.st.of(r.stack).phase == optimizer
+	if !w.steps.program() && (!inOptimizer || len(w.seen.optimizers) > 0) {
+		return nil // what is of this step and what of an earlier one cannot be told
 	}
 	now := w.steps.of(r.event)
 	var old, recent, active int64
@@ -223,7 +232,7 @@ func (w *walk) states(m *moment) *incident.MemoryCause {
 		if w.st.of(x.stack).phase != optimizer {
 			continue
 		}
-		if x.event < 0 || w.steps.of(int(x.event)) < now-1 {
+		if x.event < 0 || w.steps.program() && w.steps.of(int(x.event)) < now-1 {
 			old += x.size
 			continue
 		}
@@ -234,11 +243,13 @@ func (w *walk) states(m *moment) *incident.MemoryCause {
 	}
 	before := false // an optimizer step before this one
 	for s := range w.byStack {
+		if !w.steps.program() {
+			break
+		}
 		if u := &w.byStack[s]; u.allocs > 0 && w.st.facts[s].phase == optimizer && w.steps.of(int(u.first)) < now-1 {
 			before = true
 		}
 	}
-	inOptimizer := w.st.of(r.stack).phase == optimizer
 	switch {
 	case old > 0 || before:
 		return &incident.MemoryCause{Fact: factStates, Value: false, Bytes: &old, Spans: w.spans(int32(r.event)),

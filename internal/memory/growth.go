@@ -123,15 +123,14 @@ func (w *walk) judge(r *remainder, now int) judgement {
 	case r.stack == 0 || len(w.st.frames(r.stack)) == 0:
 		j.why = "no stack was recorded, so that what piles up cannot be told from what is only kept"
 		return j
+	case w.steps.of(int(w.byStack[r.stack].first)) < first-1:
+		j.why = fmt.Sprintf("what it allocated before %s was freed: it keeps the newest, or it began to pile up there", w.steps.name(first))
+		return j
 	case len(left) < 3:
 		j.why = fmt.Sprintf("left in %s and not again: made once, as states and caches are", in)
 		if w.st.of(r.stack).phase == optimizer {
 			j.why = fmt.Sprintf("allocated by the optimizer in %s and not again: its states", in)
 		}
-		return j
-	}
-	if made := w.steps.of(int(w.byStack[r.stack].first)); made < first-1 {
-		j.why = fmt.Sprintf("what it allocated before %s was freed: it keeps the newest, or it began to pile up there", w.steps.name(first))
 		return j
 	}
 	var gaps []int
