@@ -25,7 +25,7 @@ type table struct {
 
 func newTable() *table {
 	t := &table{}
-	t.resize(10)
+	t.resize(6)
 	return t
 }
 
