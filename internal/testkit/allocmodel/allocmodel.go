@@ -139,6 +139,7 @@ type Run struct {
 	Reserved    []int64 // after each event
 	Active      []int64 // after each event: bytes of blocks in use or awaiting a stream
 	OpOf        []int   // index of the Op that led to each event
+	Flushed     []bool  // the event is a free that a retry or empty_cache completed
 	Annotations []evidence.MemAnnotation
 	Segments    []evidence.MemSegment // at the end; by address
 	Blocks      []evidence.MemBlock

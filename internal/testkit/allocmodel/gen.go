@@ -46,21 +46,27 @@ func New(seed uint64, size int) *Case {
 // Snapshot is what was recorded.
 func (c *Case) Snapshot() *evidence.MemSnapshot { return c.Run.Snapshot(c.Program, c.Snap) }
 
-// Asked is the part of the program that was recorded up to its first failure, that one
-// included, or all.
-func (c *Case) Asked() []Op {
-	if len(c.Run.Failed) > 0 {
-		return c.Program.Ops[:c.Run.Failed[0]+1]
+// Requests is the program as its record shows it: up to the failure that ended it, and with what
+// failed before freed at once, since nothing says how long the program would have kept it.
+func (c *Case) Requests() []Op {
+	var out []Op
+	failed := c.Run.Failed
+	for i, op := range c.Program.Ops {
+		out = append(out, op)
+		if len(failed) == 0 || failed[0] != i {
+			continue
+		}
+		if failed = failed[1:]; len(failed) == 0 && c.Run.Ended {
+			break
+		}
+		out = append(out, Op{Kind: Free, ID: op.ID})
 	}
-	return c.Program.Ops
+	return out
 }
 
-// Under is what happens if the same requests, up to the first that failed, meet other
-// settings from the start.
+// Under is what happens if the recorded requests meet other settings, or another device, from the start.
 func (c *Case) Under(set Settings, dev Device) *Run {
-	o := c.Options
-	o.Survive = false
-	return Simulate(c.Asked(), set, dev, o)
+	return Simulate(c.Requests(), set, dev, Options{FreeStacks: c.Options.FreeStacks})
 }
 
 // EventOf is the event with which r recorded the request of op, whether it was granted or
@@ -99,20 +105,18 @@ func drawSettings(r *rand.Rand) Settings {
 	return s
 }
 
-// Alternatives lists other settings to try, none equal to s.
+// Alternatives lists other settings to try, none equal to s. Each can be stated as a
+// change of s in PYTORCH_CUDA_ALLOC_CONF.
 func (s Settings) Alternatives() []Settings {
 	other := s
 	other.Expandable = !s.Expandable
 	out := []Settings{other}
-	for _, mib := range []int64{-1, 20, 64, 256} {
+	for _, mib := range []int64{20, 64, 256, 1 << 20} {
 		t := s
-		t.MaxSplit = mib
-		if mib > 0 {
-			t.MaxSplit = mib << 20
-		}
+		t.MaxSplit = mib << 20
 		out = append(out, t)
 	}
-	for _, d := range []int64{0, 4, 16} {
+	for _, d := range []int64{1, 4, 16} {
 		t := s
 		for i := range t.Roundup {
 			t.Roundup[i] = d
@@ -121,9 +125,6 @@ func (s Settings) Alternatives() []Settings {
 	}
 	t := s
 	t.GCThreshold = .8
-	if s.GCThreshold > 0 {
-		t.GCThreshold = 0
-	}
 	out = append(out, t)
 	n := 0
 	for _, o := range out {
@@ -161,6 +162,11 @@ func (c *Case) drawDevice(r *rand.Rand) Device {
 	if limited {
 		d.Limit = room
 		room += room / 4
+	}
+	if c.Seed%4 != 0 {
+		// The card is larger than what is left of it, as most are: else the addresses of an
+		// expandable segment, 9/8 of the card, become scarce.
+		d.Other += 2*room + 8<<30
 	}
 	d.Capacity = room + d.Other
 	return d

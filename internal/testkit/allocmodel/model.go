@@ -84,10 +84,11 @@ type Model struct {
 	next     uint64
 	low      uint64
 
-	o    Options
-	op   int
-	time int64
-	run  Run
+	o        Options
+	op       int
+	flushing bool // all pending frees are being waited for
+	time     int64
+	run      Run
 }
 
 const (
@@ -370,6 +371,8 @@ func (m *Model) passMark(i int, stack uint32) {
 
 // waitForMarks completes all frees that wait.
 func (m *Model) waitForMarks(stack uint32) {
+	m.flushing = true
+	defer func() { m.flushing = false }()
 	m.putDeferred()
 	for _, s := range m.streamsWaited() {
 		for {
@@ -430,6 +433,7 @@ func (m *Model) record(e evidence.MemEvent) {
 	m.run.Reserved = append(m.run.Reserved, m.total)
 	m.run.Active = append(m.run.Active, m.activeBytes())
 	m.run.OpOf = append(m.run.OpOf, m.op)
+	m.run.Flushed = append(m.run.Flushed, m.flushing && e.Action == evidence.MemFreeCompleted)
 	if m.total > m.run.Peak {
 		m.run.Peak, m.run.PeakEvent = m.total, n
 	}

@@ -106,18 +106,26 @@ func (r *Run) Snapshot(p *Program, o SnapOptions) *evidence.MemSnapshot {
 }
 
 // Conf is the settings as PYTORCH_CUDA_ALLOC_CONF states them.
-func (s Settings) Conf() string {
+func (s Settings) Conf() string { return s.Change(Default()) }
+
+// Change is what PYTORCH_CUDA_ALLOC_CONF must say to turn from into s. Neither a limit for splits nor
+// a threshold can be taken back so.
+func (s Settings) Change(from Settings) string {
 	var parts []string
-	if s.Expandable {
-		parts = append(parts, "expandable_segments:True")
+	if s.Expandable != from.Expandable {
+		word := "False"
+		if s.Expandable {
+			word = "True"
+		}
+		parts = append(parts, "expandable_segments:"+word)
 	}
-	if s.MaxSplit >= 0 {
+	if s.MaxSplit != from.MaxSplit {
 		parts = append(parts, fmt.Sprintf("max_split_size_mb:%d", s.MaxSplit>>20))
 	}
-	if s.GCThreshold > 0 {
+	if s.GCThreshold != from.GCThreshold {
 		parts = append(parts, fmt.Sprintf("garbage_collection_threshold:%g", s.GCThreshold))
 	}
-	if s.Roundup != [16]int64{} {
+	if s.Roundup != from.Roundup {
 		var list []string
 		for i, d := range s.Roundup[:15] {
 			list = append(list, fmt.Sprintf("%d:%d", 1<<i, d))

@@ -1,0 +1,452 @@
+package allocator_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/inquest-dev/inquest/internal/allocator"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/testkit/allocmodel"
+)
+
+// seeds is how many programs are drawn: INQUEST_ALLOC_SEEDS, or 10000, or fewer with -short.
+func seeds(t *testing.T) uint64 {
+	t.Helper()
+	if text := os.Getenv("INQUEST_ALLOC_SEEDS"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			t.Fatalf("INQUEST_ALLOC_SEEDS: %v", err)
+		}
+		return n
+	}
+	if testing.Short() {
+		return 1000
+	}
+	return 10000
+}
+
+// sizes of the programs: short ones find as much as long ones in the same time.
+func opsOf(seed uint64) int { return 40 + int(seed%5)*30 }
+
+func settings(s allocmodel.Settings, d allocmodel.Device) allocator.Settings {
+	out := allocator.Settings{Expandable: s.Expandable, Roundup: s.Roundup, GCThreshold: s.GCThreshold, Limit: d.Limit, Device: d.Capacity}
+	if s.MaxSplit > 0 {
+		out.MaxSplit = s.MaxSplit
+	}
+	return out
+}
+
+// A placer gives the addresses that the model's driver gives.
+type placer struct {
+	place     allocmodel.Placement
+	sim       *allocator.Sim
+	next, low uint64
+}
+
+const firstAddr = 0x7f2a00000000
+
+func (p *placer) at(size int64) (uint64, bool) {
+	switch p.place {
+	case allocmodel.Descending:
+		p.low -= uint64(size)
+		return p.low, true
+	case allocmodel.FirstFit:
+		at := uint64(firstAddr)
+		for _, s := range p.sim.Segments() {
+			if s.Addr < at+uint64(size) {
+				at = max(at, s.Addr+uint64(s.Size))
+			}
+		}
+		return at, true
+	}
+	at := p.next
+	p.next += uint64(size)
+	return at, true
+}
+
+func (p *placer) Segment(size int64, _, _ uint16, _ bool) (uint64, bool) { return p.at(size) }
+
+func (p *placer) Reserve(size, page int64, _, _ uint16, _ bool) (uint64, int64, bool) {
+	size = (size + page - 1) / page * page
+	at, ok := p.at(size)
+	return at, size, ok
+}
+
+// TestSimEqualsModel hands the operations of each program to the simulator one by one and
+// compares all that it does with what the model did: where each block lies, what is asked of the driver and
+// given back, in which order, what fails, and the segments and blocks at the end.
+func TestSimEqualsModel(t *testing.T) {
+	counts := map[evidence.MemAction]int{}
+	for seed := range seeds(t) {
+		c := allocmodel.New(seed, opsOf(seed))
+		if c.Device.Place == allocmodel.FirstFit && c.Settings.Expandable {
+			// the placer does not see reservations without pages
+			c.Device.Place = allocmodel.Ascending
+			c.Run = allocmodel.Simulate(c.Program.Ops, c.Settings, c.Device, c.Options)
+		}
+		if err := driveSim(c, counts); err != nil {
+			t.Fatalf("seed %d, settings %q, device %+v: %v", seed, c.Settings.Conf(), c.Device, err)
+		}
+	}
+	t.Log(counts)
+}
+
+func driveSim(c *allocmodel.Case, counts map[evidence.MemAction]int) error {
+	var handles []uint64
+	for i := range 4 {
+		handles = append(handles, allocmodel.Stream(i))
+	}
+	p := &placer{place: c.Device.Place, next: firstAddr, low: firstAddr}
+	sim := allocator.New(settings(c.Settings, c.Device), p, handles, c.Device.Capacity-c.Device.Other)
+	p.sim = sim
+	at := map[uint64]allocator.Block{} // by address, until its free is completed
+	ids := map[int]allocator.Block{}
+	captured := map[[2]int64]bool{}
+	r := c.Run
+	last := r.OpOf
+	for i := 0; len(last) > 0 && i <= last[len(last)-1]; i++ {
+		op := c.Program.Ops[i]
+		var events []int
+		for e, o := range r.OpOf {
+			if o == i {
+				events = append(events, e)
+				counts[r.Events[e].Action]++
+			}
+		}
+		var driver, flushed []evidence.MemEvent
+		for _, e := range events {
+			ev := r.Events[e]
+			switch ev.Action {
+			case evidence.MemSegmentAlloc, evidence.MemSegmentFree, evidence.MemSegmentMap, evidence.MemSegmentUnmap:
+				driver = append(driver, ev)
+			case evidence.MemFreeCompleted:
+				if r.Flushed[e] {
+					flushed = append(flushed, ev)
+				} else if !sim.Complete(at[ev.Addr]) {
+					return fmt.Errorf("op %d: the block at %x is not there to be completed", i, ev.Addr)
+				}
+			}
+		}
+		switch op.Kind {
+		case allocmodel.Alloc:
+			e := r.Events[events[len(events)-1]]
+			sim.Capturing = len(captured) > 0
+			b, ok := sim.Malloc(op.Size, e.Stream, e.Pool)
+			if ok != (e.Action == evidence.MemAlloc) {
+				return fmt.Errorf("op %d (event %d), %d bytes: served %v, the model %v", i, events[len(events)-1], op.Size, ok, !ok)
+			}
+			if ok {
+				if sim.Addr(b) != e.Addr {
+					return fmt.Errorf("op %d (event %d), %d bytes: at %x, the model at %x", i, events[len(events)-1], op.Size, sim.Addr(b), e.Addr)
+				}
+				at[e.Addr], ids[op.ID] = b, b
+			}
+			if err := sameDriver(sim.Events(), driver); err != nil {
+				return fmt.Errorf("op %d (event %d), %d bytes: %w", i, events[len(events)-1], op.Size, err)
+			}
+			if len(sim.Completed()) != len(flushed) {
+				return fmt.Errorf("op %d: %d frees completed, the model %d", i, len(sim.Completed()), len(flushed))
+			}
+		case allocmodel.Free:
+			if len(events) > 0 {
+				sim.Free(ids[op.ID])
+			}
+		case allocmodel.EmptyCache:
+			sim.EmptyCache()
+			if err := sameDriver(sim.Events(), driver); err != nil {
+				return fmt.Errorf("op %d, empty_cache: %w", i, err)
+			}
+		case allocmodel.BeginPool:
+			captured[op.Pool] = true
+		case allocmodel.EndPool:
+			delete(captured, op.Pool)
+		case allocmodel.DropPool:
+			sim.ReleasePool(uint16(op.Pool[1]))
+		}
+		if op.Kind == allocmodel.Free && len(events) == 2 { // completed at once
+			sim.Complete(ids[op.ID])
+		}
+		if len(events) > 0 {
+			if e := events[len(events)-1]; sim.Reserved() != r.Reserved[e] || sim.Active() != r.Active[e] {
+				return fmt.Errorf("op %d (event %d): reserved %d, active %d, the model %d, %d", i, e, sim.Reserved(), sim.Active(), r.Reserved[e], r.Active[e])
+			}
+		}
+		if err := sim.Check(); err != nil {
+			return fmt.Errorf("op %d: %w", i, err)
+		}
+	}
+	if sim.Retries != r.Retries || sim.OOMs != len(r.Failed) {
+		return fmt.Errorf("%d retries and %d failures, the model %d and %d", sim.Retries, sim.OOMs, r.Retries, len(r.Failed))
+	}
+	return sameSegments(sim.Segments(), r)
+}
+
+func sameDriver(got []allocator.SegmentEvent, want []evidence.MemEvent) error {
+	var a, b []string
+	for _, e := range got {
+		a = append(a, fmt.Sprintf("%v %x %d", e.Action, e.Addr, e.Size))
+	}
+	for _, e := range want {
+		b = append(b, fmt.Sprintf("%v %x %d", e.Action, e.Addr, e.Size))
+	}
+	if !slices.Equal(a, b) {
+		return fmt.Errorf("segments %q, the model %q", a, b)
+	}
+	return nil
+}
+
+func sameSegments(got []allocator.Segment, r *allocmodel.Run) error {
+	if len(got) != len(r.Segments) {
+		return fmt.Errorf("%d segments at the end, the model %d", len(got), len(r.Segments))
+	}
+	for i, s := range r.Segments {
+		g := got[i]
+		if g.Addr != s.Addr || g.Size != s.Total || g.Stream != s.Stream || g.Pool != s.Pool || g.Small != s.Small || g.Expandable != s.Expandable || len(g.Blocks) != s.N {
+			return fmt.Errorf("segment %+v, the model %+v", g, s)
+		}
+		for k, b := range r.Blocks[s.First : s.First+s.N] {
+			p := g.Blocks[k]
+			if p.Addr != b.Addr || p.Size != b.Size || p.State != b.State || b.State != evidence.BlockInactive && p.Requested != b.Requested {
+				return fmt.Errorf("block %+v, the model %+v", p, b)
+			}
+		}
+	}
+	return nil
+}
+
+// TestReplayRepeatsRecord replays what each program left behind, from its snapshot alone
+// and the memory fraction, which the message of an OOM states. Where the record begins with the first allocation and
+// shows all that decides, everything must come out as it was.
+func TestReplayRepeatsRecord(t *testing.T) {
+	exact, counts := 0, map[string]int{}
+	for seed := range seeds(t) {
+		c := allocmodel.New(seed, opsOf(seed))
+		r, err := allocator.Examine(context.Background(), c.Snapshot(), c.Device.Index, allocator.Options{Capacity: c.Device.Limit})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		f := r.Fidelity
+		same := f.OK && f.SameAddress == f.Allocs && f.Matched == f.Segments && f.Extra == 0 && f.CurveWorst == 0 && f.FinalBytes == 0 && f.FinalSame && f.FinalPlaced == f.Final &&
+			f.OOMsSame == f.OOMs && f.OOMsExtra == 0 && f.Forced == 0 && f.Contradict == 0 && f.OOMs == len(c.Run.Failed) && r.Recorded.Reserved == c.Run.Peak
+		why := hidden(c)
+		switch {
+		case same:
+			exact++
+		case why == "":
+			t.Errorf("seed %d, settings %q: peak %d, the model %d; %+v", seed, c.Settings.Conf(), r.Recorded.Reserved, c.Run.Peak, f)
+		case f.OK:
+			counts["nearly, "+why]++
+		default:
+			counts["not, "+why]++
+		}
+	}
+	t.Logf("%d records repeated in every respect; %v", exact, counts)
+}
+
+// hidden says what decided and is not in the record, "" where all is.
+func hidden(c *allocmodel.Case) string {
+	switch {
+	case ringed(c):
+		return "the beginning is lost"
+	case c.Run.Captured > 0:
+		return "when captures ran"
+	case c.Run.Unseen > 0:
+		return "calls of empty_cache that left no entry"
+	case c.Run.Waited > 0:
+		return "when streams had gone on"
+	case flushAfterFlush(c):
+		return "a call of empty_cache right before a request that flushes"
+	case c.Device.Limit > 0 && (c.Settings.Expandable || c.Settings.GCThreshold > 0):
+		return "a memory fraction"
+	case c.Settings.Expandable && c.Seed%4 == 0:
+		return "how many addresses an expandable segment has"
+	case c.Settings.Expandable && c.Device.Place == allocmodel.FirstFit:
+		return "addresses that are reserved anew"
+	}
+	return ""
+}
+
+// flushAfterFlush says that a call of empty_cache was followed at once by a request for new
+// memory: the record shows one burst, as if the request had flushed the cache.
+func flushAfterFlush(c *allocmodel.Case) bool {
+	r := c.Run
+	for i := 1; i < len(r.Events); i++ {
+		if c.Program.Ops[r.OpOf[i-1]].Kind != allocmodel.EmptyCache || r.OpOf[i] == r.OpOf[i-1] {
+			continue
+		}
+		switch r.Events[i].Action {
+		case evidence.MemSegmentAlloc, evidence.MemSegmentMap, evidence.MemSegmentFree, evidence.MemSegmentUnmap, evidence.MemOOM:
+			return true
+		}
+	}
+	return false
+}
+
+// ringed says that the ring lost the beginning.
+func ringed(c *allocmodel.Case) bool { return c.Snap.Ring > 0 && c.Snap.Ring < len(c.Run.Events) }
+
+// A trial is one question about a record, with the model's answer.
+type trial struct {
+	c      *allocmodel.Case
+	alt    allocmodel.Settings
+	room   int64
+	given  bool // the room is told; else an oom entry shows it, or nothing does
+	answer allocator.Answer
+	truth  *allocmodel.Run
+	want   allocator.Verdict
+}
+
+func verdict(r *allocmodel.Run) allocator.Verdict {
+	if len(r.Failed) > 0 {
+		return allocator.NotAvoided
+	}
+	return allocator.Avoided
+}
+
+// ask puts one question of those that suit the record. It is nil where the replay cannot be trusted.
+func ask(t *testing.T, seed uint64) *trial {
+	t.Helper()
+	c := allocmodel.New(seed, opsOf(seed))
+	if seed%3 > 0 && c.Device.Place != allocmodel.Ascending {
+		c.Device.Place = allocmodel.Ascending
+		c.Run = allocmodel.Simulate(c.Program.Ops, c.Settings, c.Device, c.Options)
+	}
+	list := c.Settings.Alternatives()
+	x := &trial{c: c, alt: list[seed%uint64(len(list))], room: c.Device.Capacity - c.Device.Other}
+	dev := c.Device
+	if dev.Limit > 0 {
+		x.room = dev.Limit
+	}
+	if dev.Limit == 0 && c.Settings.GCThreshold == 0 && x.alt.GCThreshold > 0 {
+		dev.Limit = x.room // a threshold does nothing without a memory fraction
+	}
+	o := allocator.Options{Try: []allocator.Change{{Conf: x.alt.Change(c.Settings)}}}
+	if x.given = (len(c.Run.Failed) == 0 || c.Device.Limit > 0) && seed%16 != 0; x.given {
+		o.Capacity = x.room
+	}
+	r, err := allocator.Examine(context.Background(), c.Snapshot(), c.Device.Index, o)
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if !r.Fidelity.OK {
+		if hidden(c) == "" {
+			t.Errorf("seed %d: %s", seed, r.Fidelity.Why)
+		}
+		return nil
+	}
+	x.answer = r.Answers[0]
+	x.truth = c.Under(x.alt, dev)
+	x.want = verdict(x.truth)
+	return x
+}
+
+// open says what of the record leaves the answer open, "" where nothing does.
+func (x *trial) open() string {
+	run := x.c.Run
+	switch {
+	case ringed(x.c):
+		return "the beginning is lost"
+	case len(run.Failed) == 0 && !x.given:
+		return "the room is not known"
+	case run.Waited > 0:
+		return "frees ended because a flush waited for them"
+	case run.Captured > 0:
+		return "captures"
+	case len(run.Failed) > 0 && x.alt.Roundup != x.c.Settings.Roundup:
+		return "an oom entry states the rounded size"
+	case x.c.Device.Limit > 0:
+		return "a memory fraction"
+	case x.c.Device.Place != allocmodel.Ascending:
+		return "addresses that are not given upwards"
+	case x.c.Settings.GCThreshold > 0:
+		return "a threshold with or without a memory fraction"
+	case x.alt.Expandable && x.c.Seed%4 == 0:
+		return "how many addresses an expandable segment has"
+	case flushAfterFlush(x.c):
+		return "a call of empty_cache right before a request for new memory"
+	case len(run.Failed) == 0 && run.Retries > 0:
+		return "a flush that no oom entry explains"
+	}
+	return ""
+}
+
+// TestAnswersEqualModel asks of each record what another setting would have done, and
+// compares with the model, which runs the same requests under it from the start. Where nothing is
+// open the answer, its peak and the event at which it fails must be the model's;
+// otherwise it may be "cannot tell", and a definite one must still be right.
+func TestAnswersEqualModel(t *testing.T) {
+	exact, counts := 0, map[string]int{}
+	for seed := range seeds(t) {
+		x := ask(t, seed)
+		if x == nil {
+			counts["not trusted, no answer"]++
+			continue
+		}
+		if x.c.Run.Unseen > 0 {
+			// a call of empty_cache that gave nothing back leaves no entry
+			counts["calls of empty_cache that left no entry"]++
+			continue
+		}
+		why := x.open()
+		if why == "the room is not known" && x.answer.Verdict != allocator.CannotTell {
+			t.Errorf("seed %d: %v, but %s", seed, x.answer.Verdict, why)
+		}
+		if x.answer.Verdict == allocator.CannotTell {
+			counts["cannot tell: "+why]++
+			if why == "" {
+				t.Errorf("seed %d, %q -> %q: cannot tell, the model %v: %s", seed, x.c.Settings.Conf(), x.alt.Conf(), x.want, x.answer.Why)
+			}
+			continue
+		}
+		counts["told: "+why]++
+		if x.answer.Verdict != x.want && !x.alsoTrue() {
+			counts["WRONG: "+why]++
+			t.Logf("seed %d, %q -> %q (%s): %v, the model %v: %s", seed, x.c.Settings.Conf(), x.alt.Conf(), why, x.answer.Verdict, x.want, x.answer.Why)
+			if why == "" {
+				t.Fail()
+			}
+			continue
+		}
+		if why != "" {
+			continue
+		}
+		exact++
+		a := x.answer
+		if a.Peak.Reserved != x.truth.Peak || a.FailsAt != x.failsAt() {
+			t.Errorf("seed %d, %q -> %q: peak %d, fails at %d, the model %d, %d", seed, x.c.Settings.Conf(), x.alt.Conf(), a.Peak.Reserved, a.FailsAt, x.truth.Peak, x.failsAt())
+		}
+	}
+	t.Logf("%d answers equal to the model's in every respect; %v", exact, counts)
+}
+
+// failsAt is the event of the record whose request the model could not serve, -1 for none.
+func (x *trial) failsAt() int {
+	if len(x.truth.Failed) == 0 {
+		return -1
+	}
+	id := x.c.Requests()[x.truth.Failed[0]].ID
+	for i, op := range x.c.Program.Ops {
+		if op.Kind == allocmodel.Alloc && op.ID == id {
+			return x.c.Run.EventOf(i)
+		}
+	}
+	return -1
+}
+
+// alsoTrue says that the answer is right of a record without beginning if the setting is
+// changed where the record begins, or if what the model could not serve was asked for before that.
+func (x *trial) alsoTrue() bool {
+	if !ringed(x.c) {
+		return false
+	}
+	start := x.c.Run.OpOf[len(x.c.Run.Events)-x.c.Snap.Ring]
+	if len(x.truth.Failed) > 0 && x.truth.Failed[0] <= start {
+		return true
+	}
+	later := allocmodel.Simulate(x.c.Requests(), x.c.Settings, x.c.Device, allocmodel.Options{Switch: start, To: &x.alt})
+	return verdict(later) == x.answer.Verdict
+}
