@@ -14,6 +14,8 @@ import (
 // log.
 type SnapshotTie struct {
 	OOM *evidence.Event // mem_snapshot_oom; nil where none is known to be
+	// Timeless says that the log has no time to hold against that of the snapshot.
+	Timeless bool
 	// Not says of each snapshot that holds a refused request, or history, and is not tied,
 	// why it decides nothing.
 	Not []SnapshotApart
@@ -72,6 +74,7 @@ func TieSnapshot(in Input) SnapshotTie {
 		why[fit[0]] = "several ranks failed with the same figures, and nothing says of which of them it is"
 	default:
 		t.OOM = fit[0]
+		t.Timeless = m.Span.Artifact != t.OOM.Span.Artifact && !timed(in, m)
 	}
 	for _, o := range ooms {
 		if t.OOM == nil || o.Span.Artifact != t.OOM.Span.Artifact {
@@ -146,7 +149,36 @@ const oneDay = 24 * time.Hour
 // outOf reports whether o lies outside of the time in which the log's failure m, whose
 // line has none, can lie: between the last time above it and the first below it.
 func outOf(in Input, m, o *evidence.Event) bool {
-	var before, after evidence.Stamp
+	before, after := around(in, m)
+	if !o.Stamp.Known() {
+		return false
+	}
+	slack := func(st evidence.Stamp) time.Duration {
+		if st.Zone == "" {
+			return snapshotWithin + zones
+		}
+		return snapshotWithin
+	}
+	if before.Known() && o.Stamp.Time.Before(before.Time.Add(-slack(before))) {
+		return true
+	}
+	if after.Known() {
+		return o.Stamp.Time.After(after.Time.Add(slack(after)))
+	}
+	return before.Known() && o.Stamp.Time.After(before.Time.Add(oneDay+slack(before)))
+}
+
+// timed reports whether the log has a whole date at m or around it.
+func timed(in Input, m *evidence.Event) bool {
+	if m.Stamp.Known() && m.Stamp.Clock == "wall" && !m.Stamp.NoDate && !m.Stamp.NoYear {
+		return true
+	}
+	before, after := around(in, m)
+	return before.Known() || after.Known()
+}
+
+// around returns the last time above m in its artifact and the first one below it.
+func around(in Input, m *evidence.Event) (before, after evidence.Stamp) {
 	var last, next int64 = -1, -1
 	see := func(artifact string, offset int64, st evidence.Stamp) {
 		if artifact != m.Span.Artifact || !st.Known() || st.Clock != "wall" || st.NoDate || st.NoYear {
@@ -170,22 +202,7 @@ func outOf(in Input, m, o *evidence.Event) bool {
 			see(s.Key.Artifact, p.Offset, p.When())
 		}
 	}
-	if !o.Stamp.Known() {
-		return false
-	}
-	slack := func(st evidence.Stamp) time.Duration {
-		if st.Zone == "" {
-			return snapshotWithin + zones
-		}
-		return snapshotWithin
-	}
-	if last >= 0 && o.Stamp.Time.Before(before.Time.Add(-slack(before))) {
-		return true
-	}
-	if next >= 0 {
-		return o.Stamp.Time.After(after.Time.Add(slack(after)))
-	}
-	return last >= 0 && o.Stamp.Time.After(before.Time.Add(oneDay+slack(before)))
+	return before, after
 }
 
 // zones is how far a time without a zone can be from UTC.
@@ -276,6 +293,11 @@ func snapshots(in Input, f evidence.Known) {
 			f.Set(name, v, e.Span)
 		}
 	})
+	for _, name := range []string{"snapshot.graph_held", "snapshot.eval_outputs_kept"} {
+		if f.True(name) {
+			f.Set("snapshot.grows", evidence.BoolOf(true), f[name].Spans...)
+		}
+	}
 	in.each(evidence.MemReplay, func(e *evidence.Event) {
 		if of(e) {
 			replayFacts(e, o, f)

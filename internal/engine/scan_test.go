@@ -97,7 +97,7 @@ func agree(t *testing.T, r *rand.Rand, paths []string) {
 // incident.
 func TestScanCases(t *testing.T) {
 	var dirs []string
-	for _, pattern := range []string{root + "/testdata/runs/*/input", root + "/examples/*", root + "/../shared/cases/*/*"} {
+	for _, pattern := range []string{root + "/testdata/runs/*/input", root + "/examples/*", root + "/testdata/snapshots/*", root + "/../shared/cases/*/*"} {
 		m, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

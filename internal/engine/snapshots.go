@@ -30,7 +30,7 @@ func (s snapshotSink) MemSnapshot(m *evidence.MemSnapshot) {
 	if m.Timeline != nil {
 		return
 	}
-	got, err := memory.Examine(s.ctx, m, memory.Options{})
+	got, err := memory.Examine(s.ctx, m, memory.Options{Replay: memory.Replay{Auto: true}})
 	if err != nil {
 		return // only ctx ends it, which the reader tells
 	}
@@ -66,6 +66,11 @@ func findings(artifact string, d *incident.MemoryDevice) []evidence.Event {
 		}
 		add(evidence.MemFinding, c.Why, a, c.Spans...)
 	}
+	if g := d.Growth; g != nil {
+		if piles, known := grows(d); known {
+			add(evidence.MemFinding, g.Says, evidence.Attrs{"fact": evidence.TextOf("snapshot.grows"), "holds": evidence.BoolOf(piles), "bytes": bytesOf(g.Bytes)})
+		}
+	}
 	if g := d.Growth; g != nil && len(g.Suspects) > 0 {
 		top := &g.Suspects[0]
 		spans := []evidence.Span{}
@@ -85,6 +90,21 @@ func findings(artifact string, d *incident.MemoryDevice) []evidence.Event {
 		add(evidence.MemReplay, text, attrs, span)
 	}
 	return out
+}
+
+// grows reports whether memory piles up from step to step, and whether that is known:
+// not without three steps, nor where more stays behind and nothing says that it goes on.
+func grows(d *incident.MemoryDevice) (piles, known bool) {
+	g := d.Growth
+	switch {
+	case d.Trace.Steps < 3:
+		return false, false
+	case g.PerStep != nil && *g.PerStep > 0 && len(g.Suspects) > 0:
+		return true, true
+	case len(g.Suspects) == 0 && d.Peak != nil && g.Bytes*100 <= d.Peak.Active:
+		return false, true
+	}
+	return false, false
 }
 
 func bytesOf(n int64) evidence.Value { return evidence.SizeOf(max(n, 0), max(n, 0)) }
@@ -167,7 +187,11 @@ func expands(setting string) bool { return setting == "expandable_segments:True"
 // apartSnapshots says which memory snapshots decide nothing, and what one without a
 // log can't say.
 func apartSnapshots(c *diagnose.Case, add func(string, ...evidence.Span)) {
-	for _, x := range detect.TieSnapshot(input(c, nil)).Not {
+	tie := detect.TieSnapshot(input(c, nil))
+	if tie.Timeless {
+		add(fmt.Sprintf("That the memory snapshot %s is of this failure follows from the request and the free memory that both state; the log has no time to hold against it.", tie.OOM.Span.Artifact), tie.OOM.Span)
+	}
+	for _, x := range tie.Not {
 		add(x.Text, x.Span)
 	}
 	if c.Lead != nil && c.Lead.Attrs.Str("form") == "snapshot" {
