@@ -79,7 +79,7 @@ func BenchmarkReplay(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for b.Loop() {
-				r, err := newRecorded(h, set, 0)
+				r, err := newRecorded(h, set, 0, false)
 				if err != nil {
 					b.Fatal(err)
 				}

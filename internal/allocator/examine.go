@@ -79,15 +79,17 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 	r.OOMs = p.ooms
 	c := &h.count
 	r.Initial = Initial{Segments: len(h.initial), Blocks: c.initBlocks, Reserved: c.initReserved, Active: c.initActive, Guessed: c.guessed}
-	capacity := int64(unlimited)
+	capacity, limited := int64(unlimited), false
 	for _, f := range p.ooms {
-		capacity = min(capacity, f.room)
+		if f.room < capacity {
+			capacity, limited = f.room, f.limited
+		}
 	}
 	var best *recorded
 	for _, v := range versions(h.set) {
 		set := h.set
 		set.Version = v
-		run, err := newRecorded(h, set, capacity)
+		run, err := newRecorded(h, set, capacity, limited)
 		if err != nil {
 			r.Fidelity.Why = "the state before the trace contradicts itself: " + err.Error()
 			return nil, &p, nil
@@ -150,7 +152,7 @@ func (h *history) lacks(run *recorded) []string {
 	add(c.unknownPool, "%d entries do not show which pool they used: the default one is assumed")
 	add(c.unknownClass, "%d unmapped ranges do not show whether they were of the small or the large pool")
 	if run != nil {
-		add(run.bursts, "%d releases of the cache came right before new memory: they are taken for calls of empty_cache, because the room as known did not call for them")
+		add(run.unsure(), "%d releases of the cache came right before an allocation: they may be calls of empty_cache, or flushes for it; the room as known did not call for them")
 	}
 	return out
 }
@@ -176,14 +178,14 @@ func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *pr
 		changes = append(changes, r.search(h, p)...)
 	}
 	for i, c := range changes {
-		q := &question{h: h, releases: run.releases, captures: run.captures, change: c, set: r.Settings, room: r.Room}
+		q := &question{h: h, run: run, change: c, set: r.Settings, room: r.Room}
 		if err := q.set.Apply(c.Conf); err != nil {
 			return err
 		}
 		if c.Capacity > 0 {
 			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked"}
 		}
-		if q.set.GCThreshold > 0 && q.set.Limit == 0 && q.room.Known {
+		if q.set.GCThreshold != r.Settings.GCThreshold && q.set.Limit == 0 && q.room.Known {
 			q.set.Limit = q.room.Bytes
 		}
 		a, err := r.answer(ctx, q)

@@ -28,6 +28,9 @@ const (
 type release struct {
 	event int // before which
 	pools []uint16
+	// unsure says that a request came right after it, so that it may have been the
+	// allocator's own flush for it.
+	unsure bool
 }
 
 // A recorded run puts the trace through the simulation under the recorded settings
@@ -41,13 +44,15 @@ type recorded struct {
 	fid      Fidelity
 	ooms     []OOM
 	releases []release
-	captures []int // oom entries during which cached memory could not be released
-	bursts   int   // releases that may have been the allocator's own flush
+	early    []int32 // frees that a flush may have completed before their time
+	captures []int   // oom entries during which cached memory could not be released
 	peak     Peak
 	capacity int64 // what the driver gives in this run
+	limited  bool  // or a limit allows
 
 	open     []int32 // recorded segment events that wait for what comes after them
-	late     int     // frees that completed since, not right after they were requested
+	late     []int32 // frees that completed since, not right after they were requested
+	held     []Block // frees that wait until it is known what they belong to
 	asked    uint64  // address of the free that was requested just before
 	reserved int64   // as recorded
 	sum      float64
@@ -57,9 +62,10 @@ type recorded struct {
 // them all.
 type recordPlacer struct {
 	h    *history
+	sim  *Sim
 	want []SegmentEvent // recorded, of the operation that runs
 	bump *Bump
-	used map[uint64]bool // bases of reservations that were handed out
+	at   int // event that runs
 }
 
 func (p *recordPlacer) Segment(size int64, stream, pool uint16, small bool) (uint64, bool) {
@@ -72,29 +78,33 @@ func (p *recordPlacer) Segment(size int64, stream, pool uint16, small bool) (uin
 	return p.bump.Segment(size, stream, pool, small)
 }
 
+// lookAhead bounds how far on in the trace an address is looked for.
+const lookAhead = 1 << 16
+
 // Reserve places an expandable segment where the record shows its first memory. A
 // request that fails makes one too; its memory comes later, or never.
 func (p *recordPlacer) Reserve(size, page int64, stream, pool uint16, small bool) (uint64, int64, bool) {
 	for _, e := range p.want {
 		if e.Action == evidence.MemSegmentMap {
-			p.used[e.Addr] = true
 			return e.Addr, size, true
 		}
 	}
-	for _, r := range p.h.later {
-		if r.Stream == stream && r.Pool == pool && r.Small == small && !p.used[r.Base] {
-			p.used[r.Base] = true
-			return r.Base, size, true
+	for i := p.at; i < min(p.h.n, p.at+lookAhead); i++ {
+		e := p.h.trace.At(i)
+		if e.Action == evidence.MemSegmentMap && e.Stream == stream && small == (e.Size == smallBuffer) && !p.sim.holds(e.Addr) {
+			return e.Addr, size, true
 		}
 	}
 	return p.bump.Reserve(size, page, stream, pool, small)
 }
 
 // newRecorded prepares the run; it is an error where the initial state cannot be.
-func newRecorded(h *history, set Settings, capacity int64) (*recorded, error) {
-	r := &recorded{h: h, blocks: make([]Block, h.nSlots), capacity: capacity}
-	r.place = &recordPlacer{h: h, bump: NewBump(h.top + 1<<30), used: map[uint64]bool{}}
-	r.sim = New(set, r.place, h.snap.Streams, capacity)
+func newRecorded(h *history, set Settings, capacity int64, limited bool) (*recorded, error) {
+	r := &recorded{h: h, blocks: make([]Block, h.nSlots), capacity: capacity, limited: limited}
+	r.place = &recordPlacer{h: h, bump: NewBump(h.top + 1<<30)}
+	r.sim = New(set, r.place, h.snap.Streams, 0)
+	r.place.sim = r.sim
+	r.allow(capacity)
 	if err := loadInitial(h, r.sim, r.blocks); err != nil {
 		return nil, err
 	}
@@ -102,6 +112,15 @@ func newRecorded(h *history, set Settings, capacity int64) (*recorded, error) {
 	r.peak = Peak{Reserved: r.reserved}
 	r.fid = Fidelity{Events: h.n, Tolerance: toleranceText, Contradict: h.count.contradictions()}
 	return r, nil
+}
+
+// allow sets what may be held, unless the settings have a limit of their own.
+func (r *recorded) allow(bytes int64) {
+	if r.h.set.Limit > 0 {
+		r.sim.SetCapacity(bytes)
+		return
+	}
+	r.sim.allow(bytes, r.limited)
 }
 
 func loadInitial(h *history, sim *Sim, blocks []Block) error {
@@ -135,6 +154,7 @@ func (r *recorded) run(ctx context.Context) error {
 		if err := check(ctx, i, r.sim); err != nil {
 			return err
 		}
+		r.place.at = i
 		switch {
 		case isSegment(e.Action):
 			r.open = append(r.open, int32(i))
@@ -142,19 +162,21 @@ func (r *recorded) run(ctx context.Context) error {
 			r.alloc(i, e)
 		case e.Action == evidence.MemOOM:
 			r.oom(i, e)
-		case e.Action == evidence.MemFreeCompleted && len(r.open) > 0 && r.sim.set.MaxSplit == 0 && r.sim.set.GCThreshold == 0:
+		case e.Action == evidence.MemFreeCompleted && len(r.open) > 0 && (r.sim.set.MaxSplit > 0 || r.sim.set.GCThreshold > 0):
+			r.hold(i)
+		case e.Action == evidence.MemFreeCompleted && len(r.open) > 0:
 			r.flush(i)
 			fallthrough
 		case e.Action == evidence.MemFreeCompleted || e.Action == evidence.MemFree:
 			if e.Addr != r.asked {
-				r.late++
+				r.late = append(r.late, int32(i))
 			}
 			if s := r.h.slots[i]; s >= 0 {
 				r.sim.Complete(r.blocks[s])
 			}
 		case e.Action == evidence.MemFreeRequested:
 			r.flush(i)
-			r.late = 0
+			r.late = r.late[:0]
 			if s := r.h.slots[i]; s >= 0 {
 				r.sim.Free(r.blocks[s])
 			}
@@ -223,8 +245,26 @@ func (r *recorded) flush(i int) {
 	}
 	released, all := r.take()
 	r.release(i, released)
+	r.settle()
 	r.fid.Forced += len(all) - len(released) // without an alloc, nothing explains them
 	r.compare(i)
+}
+
+// hold keeps a free from completing before it is known what it belongs to: after the
+// release of oversize blocks, a flush completes pending frees.
+func (r *recorded) hold(i int) {
+	r.late = append(r.late, int32(i))
+	if s := r.h.slots[i]; s >= 0 {
+		r.held = append(r.held, r.blocks[s])
+	}
+}
+
+// settle completes the frees that were held.
+func (r *recorded) settle() {
+	for _, b := range r.held {
+		r.sim.Complete(b)
+	}
+	r.held = r.held[:0]
 }
 
 // alloc repeats a recorded allocation.
@@ -238,31 +278,38 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 		var released []SegmentEvent
 		released, all = r.take()
 		grown := len(all) > len(released)
+		if len(released) > 0 {
+			r.early = append(r.early, r.late...)
+		}
 		if len(released) > 0 && !r.own(e, r.h.poolAt(i), released, grown) {
 			flushed = true
+			n := len(r.releases)
 			r.release(i, released)
-			if grown {
-				r.bursts++
+			if len(r.releases) > n {
+				r.releases[n].unsure = true
 			}
 			all = all[len(released):]
 		}
-		if r.reserved > r.capacity {
+		if grown && r.reserved > r.capacity {
 			// The driver gave more than at the oom: others held less then.
-			r.sim.SetCapacity(r.reserved)
+			r.allow(r.reserved + largeBuffer)
 		}
 	}
 	r.place.want = all
 	b, ok := r.serve(i, e, flushed, len(all) > 0)
 	r.match(all)
+	r.settle()
 	if !ok {
 		r.fid.OOMsExtra++
 		r.fid.Forced++
-		r.sim.SetCapacity(0)
+		r.allow(unlimited)
 		b, ok = r.sim.Malloc(e.Size, e.Stream, r.h.poolAt(i))
 		r.fid.Extra += len(r.sim.Events())
 	}
-	r.sim.SetCapacity(r.capacity)
-	r.sim.refuse = 0
+	if len(all) > 0 || !ok {
+		r.allow(r.capacity)
+		r.sim.refuse = 0
+	}
 	r.blocks[slot] = 0
 	if ok {
 		r.blocks[slot] = b
@@ -277,10 +324,17 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 // completed, and yet a cached block would fit now that the record does not use, the
 // allocator was in the middle of the request: it had found none before.
 func (r *recorded) serve(i int, e *evidence.MemEvent, flushed, grown bool) (Block, bool) {
-	late := r.late > 0
-	r.late = 0
-	if flushed || late && e.Action == evidence.MemOOM {
+	late := len(r.late) > 0 && e.Action == evidence.MemOOM
+	if late {
+		r.early = append(r.early, r.late...)
+	}
+	r.late = r.late[:0]
+	if flushed || late {
 		if at, ok := r.sim.wouldFitAt(r.sim.set.Round(e.Size), e.Stream, r.h.poolAt(i)); ok && (grown || at != e.Addr) {
+			if n := len(r.releases); flushed && n > 0 && r.releases[n-1].event == i {
+				r.releases = r.releases[:n-1] // no call of empty_cache
+				r.fid.Refused++
+			}
 			return r.sim.MallocFlushed(e.Size, e.Stream, r.h.poolAt(i))
 		}
 	}
@@ -295,22 +349,24 @@ func (r *recorded) own(e *evidence.MemEvent, pool uint16, released []SegmentEven
 	s := &r.sim.set
 	need := s.Round(min(max(e.Size, 0), bytesMax))
 	if !grown || r.sim.wouldFit(need, e.Stream, pool) {
+		r.settle()
 		return false
 	}
 	if s.GCThreshold > 0 && s.Limit > 0 || r.sim.wouldRefuse(need, e.Stream, pool) {
 		return true
 	}
 	if s.MaxSplit == 0 {
+		r.settle()
 		return false
 	}
 	ids, enough := r.sim.oversize(r.sim.poolOf(pool, need <= smallMax), e.Stream, need)
-	if len(ids) == 0 || len(released) < len(ids) {
-		return false
+	same := len(ids) > 0 && len(ids) <= len(released)
+	for i := 0; same && i < len(ids); i++ {
+		same = r.sim.blocks[ids[i]].addr == released[i].Addr
 	}
-	for i, id := range ids {
-		if r.sim.blocks[id].addr != released[i].Addr {
-			return false
-		}
+	if !same {
+		r.settle()
+		return false
 	}
 	r.fid.Refused++
 	r.sim.refuse = 1
@@ -347,6 +403,17 @@ func (r *recorded) release(i int, released []SegmentEvent) {
 	}
 }
 
+// unsure is how many releases may have been the allocator's own flushes.
+func (r *recorded) unsure() int {
+	n := 0
+	for i := range r.releases {
+		if r.releases[i].unsure {
+			n++
+		}
+	}
+	return n
+}
+
 // match counts how much of what the simulation did with the driver is recorded, in
 // the same order.
 func (r *recorded) match(want []SegmentEvent) {
@@ -375,13 +442,17 @@ func (r *recorded) oom(i int, e *evidence.MemEvent) {
 	_, all := r.take()
 	r.place.want = all
 	o := &r.ooms[r.fid.OOMs]
-	r.sim.SetCapacity(o.room)
+	limited := r.limited
+	r.limited = o.limited
+	r.allow(o.room)
 	if !slices.ContainsFunc(all, func(s SegmentEvent) bool { return s.releases() }) && r.sim.releasable() > 0 {
 		r.capture(i, e)
 	}
 	b, ok := r.serve(i, e, false, false)
-	r.sim.SetCapacity(r.capacity)
+	r.limited = limited
+	r.allow(r.capacity)
 	r.sim.Capturing = false
+	r.settle()
 	r.match(all)
 	r.fid.OOMs++
 	o.Allocated, o.Active, o.Reproduced = r.sim.Allocated(), r.sim.Active(), !ok

@@ -18,9 +18,8 @@ type history struct {
 
 	initial      []Segment
 	reservations []Reservation
-	later        []Reservation // whose memory came only in the trace
-	floors       []uint64      // where known ranges begin, sorted: no reservation reaches into another's range
-	top          uint64        // above every recorded address
+	floors       []uint64 // where known ranges begin, sorted: no reservation reaches into another's range
+	top, bottom  uint64   // around every recorded address
 
 	// slots says for each event which block it is about; -1: none that is known. Each
 	// block has a slot from its alloc to the end of its free.
@@ -95,6 +94,7 @@ func newHistory(m *evidence.MemSnapshot, device int, set Settings) *history {
 	if h.n == 0 {
 		return h
 	}
+	h.bottom = 1 << 62
 	w := &walk{h: h}
 	w.scan()
 	w.final()
@@ -130,8 +130,9 @@ func (w *walk) scan() {
 		if isSegment(e.Action) {
 			w.h.count.segmentEvents++
 		}
-		if e.Size > 0 && e.Size < bytesMax && e.Addr < 1<<62 {
+		if e.Size > 0 && e.Size < bytesMax && e.Addr < 1<<62 && e.Addr > 0 {
 			w.h.top = max(w.h.top, e.Addr+uint64(e.Size))
+			w.h.bottom = min(w.h.bottom, e.Addr)
 		}
 	}
 	w.h.noRequested = requested == 0 && completed > 0
@@ -161,6 +162,7 @@ func (w *walk) final() {
 			continue
 		}
 		w.h.top = max(w.h.top, g.Addr+uint64(g.Total))
+		w.h.bottom = min(w.h.bottom, g.Addr)
 		w.addRange(memRange{addr: g.Addr, size: g.Total, stream: g.Stream, pool: g.Pool, small: g.Small, exp: g.Expandable})
 		for _, b := range m.BlocksOf(g) {
 			if b.State == evidence.BlockInactive {
@@ -499,8 +501,6 @@ func (w *walk) cluster() {
 		res := Reservation{Base: g.first.addr, Size: size, Stream: g.first.stream, Pool: g.first.pool, Small: g.first.small}
 		if w.rangesIn(res.Base, res.Base+uint64(size)) {
 			h.reservations = append(h.reservations, res)
-		} else {
-			h.later = append(h.later, res)
 		}
 	}
 }

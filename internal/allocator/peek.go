@@ -117,6 +117,9 @@ func (s *Sim) poolAt(addr uint64) uint16 {
 	return s.pools[s.blocks[r.first].pool].id
 }
 
+// holds says whether addr lies in a segment or reservation.
+func (s *Sim) holds(addr uint64) bool { return !s.vacant(addr, 1) }
+
 // largestFree is the largest cached block of a stream's pool for a request of need
 // bytes.
 func (s *Sim) largestFree(need int64, stream, poolID uint16) int64 {

@@ -134,7 +134,9 @@ type OOM struct {
 	Largest    int64 // free block for the request then, in the simulation
 	Reproduced bool
 
-	room int64 // that the allocator had then
+	room    int64 // that the allocator had then
+	most    int64 // where limited: that it had at most
+	limited bool  // more was free than was asked for
 }
 
 // Fidelity says how well the simulation under the recorded settings repeats the
@@ -169,9 +171,12 @@ type Room struct {
 	Bytes int64 // proved
 	// Most is the least size that is proved too little, less a byte: where an oom entry
 	// shows as much free as was asked for, the truth lies between Bytes and Most.
-	Most  int64
-	Event int // the oom entry, -1 where it comes from elsewhere
-	Basis string
+	Most int64
+	// Limited says that a limit refused, not the device: it counts whole segments also
+	// where only pages are mapped.
+	Limited bool
+	Event   int // the oom entry, -1 where it comes from elsewhere
+	Basis   string
 }
 
 // Verdicts of an Answer.

@@ -10,6 +10,7 @@ import (
 type profile struct {
 	ooms   []OOM
 	peak   int64 // of reserved
+	passed int64 // the most that a limit let pass: held, and asked for as a segment
 	valley int   // the last event before the first failure at which least was in use
 }
 
@@ -33,15 +34,20 @@ func (h *history) profile() profile {
 		least += at[s.addr]
 	}
 	first := h.firstOOM()
+	grown := int64(-1) // reserved before the memory that came right before an alloc
 	lowest := int64(-1)
 	for i, e := range h.trace.All() {
 		switch e.Action {
 		case evidence.MemSegmentAlloc, evidence.MemSegmentMap:
+			grown = reserved
 			reserved += plausible(e.Size)
 			p.peak = max(p.peak, reserved)
 		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
 			reserved -= plausible(e.Size)
 		case evidence.MemAlloc:
+			if grown >= 0 {
+				p.passed = max(p.passed, grown+h.set.SegmentSize(h.set.Round(plausible(e.Size))))
+			}
 			s := h.slots[i]
 			least += least512(e.Size) - sizes[s]
 			sizes[s] = least512(e.Size)
@@ -53,12 +59,15 @@ func (h *history) profile() profile {
 		case evidence.MemOOM:
 			p.ooms = append(p.ooms, OOM{Event: i, Request: e.Size, DeviceFree: int64(min(e.Addr, bytesMax)), Reserved: reserved, Least: least})
 		}
+		if !isSegment(e.Action) {
+			grown = -1
+		}
 		if i >= first/2 && i < first && (lowest < 0 || least <= lowest) {
 			lowest, p.valley = least, i
 		}
 	}
 	for i := range p.ooms {
-		p.ooms[i].room = h.roomAt(&p.ooms[i], p.peak)
+		h.roomAt(&p.ooms[i], max(p.peak, p.passed))
 	}
 	return p
 }
@@ -80,15 +89,17 @@ func least512(size int64) int64 {
 	return (max(size, 1) + minBlock - 1) &^ (minBlock - 1)
 }
 
-// roomAt is what the allocator had at a failure: what it held and what the device had
+// roomAt says what the allocator had at a failure: what it held and what the device had
 // free. Where more was free than was asked for, a limit refused, or the driver could
-// not use what it had; then only what was ever held is proved.
-func (h *history) roomAt(o *OOM, peak int64) int64 {
-	room := min(o.Reserved+o.DeviceFree, unlimited)
-	if need := h.needed(o.Request); o.DeviceFree >= need {
-		room = min(max(o.Reserved, peak), o.Reserved+need-1)
+// not use what it had; then only what was ever let pass is proved.
+func (h *history) roomAt(o *OOM, passed int64) {
+	o.room = min(o.Reserved+o.DeviceFree, unlimited)
+	if o.DeviceFree >= h.needed(o.Request) {
+		o.limited = true
+		o.most = o.Reserved + h.set.SegmentSize(h.set.Round(min(max(o.Request, 1), bytesMax))) - 1
+		o.room = min(max(o.Reserved, passed), o.most)
 	}
-	return max(room, 1) // 0 stands for no limit
+	o.room = max(o.room, 1) // 0 stands for no limit
 }
 
 // needed is the most that a request makes the allocator ask of the driver.
@@ -111,11 +122,11 @@ func (h *history) room(p *profile, o Options) Room {
 	}
 	for i := range p.ooms {
 		if f := &p.ooms[i]; !r.Known || f.room < r.Bytes {
-			r.Known, r.Bytes, r.Most, r.Event = true, f.room, f.room, f.Event
+			r.Known, r.Limited, r.Bytes, r.Most, r.Event = true, false, f.room, f.room, f.Event
 			r.Basis = fmt.Sprintf("the oom entry at event %d: reserved then, %d bytes, and what the device had free, %d bytes; what other processes use is taken to stay the same", f.Event, f.Reserved, f.DeviceFree)
-			if need := h.needed(f.Request); f.DeviceFree >= need {
-				r.Most = f.Reserved + need - 1
-				r.Basis = fmt.Sprintf("the oom entry at event %d, although the device had %d bytes free and %d were wanted: a limit refused, or memory that the driver could not use; only what the allocator once held is proved", f.Event, f.DeviceFree, need)
+			if f.limited {
+				r.Limited, r.Most = true, f.most
+				r.Basis = fmt.Sprintf("the oom entry at event %d, although the device had %d bytes free and at most %d were wanted: a limit refused, or memory that the driver could not use; only what the allocator was once given is proved", f.Event, f.DeviceFree, h.needed(f.Request))
 			}
 		}
 	}

@@ -138,6 +138,15 @@ func (s *Sim) SetCapacity(bytes int64) {
 	s.capacity = bytes
 }
 
+// allow is SetCapacity, where limited of a limit in place of the driver.
+func (s *Sim) allow(bytes int64, limited bool) {
+	s.set.Limit = 0
+	if limited && bytes > 0 && bytes < unlimited {
+		s.set.Limit, bytes = bytes, 0
+	}
+	s.SetCapacity(bytes)
+}
+
 // Set changes the settings, as _set_allocator_settings does.
 func (s *Sim) Set(set Settings) { s.set = set }
 
