@@ -14,7 +14,7 @@ import (
 // TestDecodeGivesWhatWasWritten writes snapshots as both picklers do, reads them again and
 // compares all of it with the snapshot that was never a file.
 func TestDecodeGivesWhatWasWritten(t *testing.T) {
-	n := uint64(150)
+	n := uint64(100)
 	if testing.Short() {
 		n = 60
 	}

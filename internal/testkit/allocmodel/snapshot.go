@@ -15,20 +15,13 @@ type Program struct {
 	Stacks [][]uint32 // innermost first; 0 is empty
 }
 
-// Stream is the handle of the nth stream, 0 the default one.
-func Stream(n int) uint64 {
-	if n == 0 {
-		return 0
-	}
-	return 0x55d0c0de0000 + uint64(n)*0x1040
-}
+// handles are those of the streams that programs use, in no order.
+var handles = [...]uint64{0, 0x55d0c0de30c0, 0x55d0c0de1040, 0x55d0c0de2080}
 
-func streamIndex(handle uint64) uint16 {
-	if handle == 0 {
-		return 0
-	}
-	return uint16((handle - 0x55d0c0de0000) / 0x1040)
-}
+// Stream is the handle of the nth stream, 0 the default one.
+func Stream(n int) uint64 { return handles[n] }
+
+func streamIndex(handle uint64) uint16 { return uint16(slices.Index(handles[:], handle)) }
 
 // Pool is the id of the nth pool, 0 the default one.
 func Pool(n int) [2]int64 { return [2]int64{0, int64(n)} }
