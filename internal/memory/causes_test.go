@@ -186,7 +186,7 @@ func TestRuns(t *testing.T) {
 		{"../../testdata/snapshots/does-not-fit", incident.RuledOut, incident.NotAvoided, map[string]string{"sequence_spike": "true", "graph_held": "false"}},
 		{"../../testdata/snapshots/retained-graph", incident.RuledOut, incident.NotAvoided, map[string]string{"graph_held": "true", "sequence_spike": "false"}},
 		{"../../testdata/snapshots/optimizer-first-step", incident.Possible, incident.NotAvoided, map[string]string{"optimizer_states": "true", "graph_held": "unknown"}},
-		{"../../testdata/snapshots/eval-outputs", incident.Established, incident.Avoided, map[string]string{"eval_outputs_kept": "true", "optimizer_states": "unknown", "graph_held": "unknown"}},
+		{"../../testdata/snapshots/eval-outputs", incident.Supported, incident.Avoided, map[string]string{"eval_outputs_kept": "true", "optimizer_states": "unknown", "graph_held": "unknown"}},
 	} {
 		m := decode(t, filepath.Join(c.path, "snapshot.pickle"))
 		d := examine(t, m, memory.Options{})

@@ -43,7 +43,7 @@ func (w *walk) replay(ctx context.Context, d *incident.MemoryDevice) error {
 		return err
 	}
 	d.Replay = w.mirror(r)
-	w.decide(&d.Fragmentation, r)
+	w.decide(&d.Fragmentation, d.Growth, r)
 	return nil
 }
 
@@ -90,7 +90,7 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 
 // decide gives the fragmentation the standing that a replay proves: that the
 // failure was a matter of layout, or that no layout would have held the request.
-func (w *walk) decide(f *incident.MemoryFragmentation, r *allocator.Replay) {
+func (w *walk) decide(f *incident.MemoryFragmentation, grown *incident.MemoryGrowth, r *allocator.Replay) {
 	if w.decisive() == nil || f.Standing == incident.RuledOut {
 		return
 	}
@@ -111,8 +111,7 @@ func (w *walk) decide(f *incident.MemoryFragmentation, r *allocator.Replay) {
 		}
 		switch {
 		case a.Verdict == allocator.Avoided && g.Known && g.Fits:
-			f.Standing, f.Missing = incident.Established, ""
-			f.Says += fmt.Sprintf("; a replay with expandable segments serves every request within %s: it was a matter of layout", evidence.Bytes(a.Peak.Reserved))
+			w.weigh(f, grown, a)
 		case a.Verdict == allocator.NotAvoided:
 			f.Missing = "a setting that avoids it: the replay with expandable segments fails too"
 		default:

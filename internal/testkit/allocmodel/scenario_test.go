@@ -26,6 +26,9 @@ func TestScenarios(t *testing.T) {
 		if avoided := len(other.Failed) == 0; avoided != s.Holds {
 			t.Errorf("%s: with expandable segments avoided: %v", s.Name, avoided)
 		}
+		if whole := Simulate(s.Case.Program.Ops, set, s.Case.Device, s.Case.Options); whole.Ended == s.Saved {
+			t.Errorf("%s: with expandable segments the program comes to its end: %v", s.Name, !whole.Ended)
+		}
 		if (s.Name == "fragmentation" || s.Name == "does-not-fit") && (idle < .169 || idle > .22) {
 			t.Errorf("%s: %.1f %% of what is reserved lies idle", s.Name, idle*100)
 		}
