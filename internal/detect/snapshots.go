@@ -57,7 +57,10 @@ func TieSnapshot(in Input) SnapshotTie {
 	var fit []*evidence.Event
 	why := map[*evidence.Event]string{}
 	for _, o := range ooms {
-		if why[o] = differs(in, m, o); why[o] == "" {
+		if why[o] = differs(in, m, o); why[o] == "" && damaged(in, o) {
+			why[o] = "the file is damaged, and what is lost of it is not known"
+		}
+		if why[o] == "" {
 			fit = append(fit, o)
 		}
 	}
@@ -82,6 +85,13 @@ func TieSnapshot(in Input) SnapshotTie {
 		}
 	}
 	return t
+}
+
+// damaged reports whether a part of o's file could not be read.
+func damaged(in Input, o *evidence.Event) bool {
+	return slices.ContainsFunc(in.Events, func(e *evidence.Event) bool {
+		return e.Kind == evidence.MemSnapshotted && e.Span.Artifact == o.Span.Artifact && e.Attrs["cut"].True()
+	})
 }
 
 // differs says in what a refused request of a snapshot is not the failure m, "" where it is.

@@ -125,6 +125,11 @@ func TestTie(t *testing.T) {
 		{"another rank failed with the same figures", failure(rank(0)), []*evidence.Event{other, refused("a.pickle", nil)}, "several ranks failed with the same figures"},
 		{"and the snapshot says whose it is", failure(rank(0)), []*evidence.Event{other, refused("a.pickle", rank(0))}, "a.pickle"},
 		{"two dumps of one process", failure(rank(0)), []*evidence.Event{refused("a.pickle", both(rank(0), set("last", evidence.BoolOf(false)))), refused("b.pickle", rank(0))}, "b.pickle"},
+		{"a damaged file", failure(nil), []*evidence.Event{refused("a.pickle", nil), func() *evidence.Event {
+			e := taken("a.pickle", evidence.None, noon)
+			e.Attrs["cut"] = evidence.BoolOf(true)
+			return e
+		}()}, "the file is damaged"},
 		{"no failure of device memory", nil, []*evidence.Event{refused("a.pickle", nil)}, "no failure of device memory in the logs"},
 	} {
 		in := detect.Input{Events: c.others}

@@ -263,3 +263,73 @@ func TestSnapshotEvidence(t *testing.T) {
 		agree(t, r, files)
 	}
 }
+
+// TestHostileSnapshots: damaged and contradictory snapshots are read and examined to an
+// end, and never decide against the log.
+func TestHostileSnapshots(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 3))
+	rounds := 15
+	if testing.Short() {
+		rounds = 2
+	}
+	for _, name := range pairs {
+		whole, err := os.ReadFile(file(name, "snapshot"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := os.ReadFile(file(name, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rounds {
+			b := bytes.Clone(whole)
+			for range 1 + r.IntN(8) {
+				b[r.IntN(len(b))] = byte(r.Uint32())
+			}
+			if r.IntN(4) == 0 {
+				b = b[:r.IntN(len(b))]
+			}
+			inc := diagnose(t, job(t, map[string]string{"train.log": string(log), "snapshot.pickle": string(b)}))
+			if inc.FirstFault == nil || inc.FirstFault.Kind != "device_oom" {
+				t.Fatalf("%s: the first fault is %+v", name, inc.FirstFault)
+			}
+		}
+		// Numbers that contradict each other.
+		for range rounds / 2 {
+			path := rewritten(t, name, func(m *evidence.MemSnapshot) { contradict(r, m) })
+			diagnose(t, file(name, "log"), path)
+		}
+	}
+}
+
+// contradict changes a few numbers of a snapshot.
+func contradict(r *rand.Rand, m *evidence.MemSnapshot) {
+	odd := func() int64 { return []int64{0, -1, 1, 1 << 62, -1 << 62, 511, 1 << 40}[r.IntN(7)] }
+	for range 1 + r.IntN(6) {
+		switch r.IntN(5) {
+		case 0:
+			if len(m.Segments) > 0 {
+				m.Segments[r.IntN(len(m.Segments))].Total = odd()
+			}
+		case 1:
+			if len(m.Blocks) > 0 {
+				b := &m.Blocks[r.IntN(len(m.Blocks))]
+				b.Size, b.State = odd(), uint8(r.IntN(3))
+			}
+		default:
+			if t := &m.Traces[0]; t.Len() > 0 {
+				e := t.At(r.IntN(t.Len()))
+				switch r.IntN(4) {
+				case 0:
+					e.Size = odd()
+				case 1:
+					e.Addr = uint64(odd())
+				case 2:
+					e.Action = evidence.MemAction(r.IntN(12))
+				default:
+					e.Time = odd()
+				}
+			}
+		}
+	}
+}
