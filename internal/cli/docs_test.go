@@ -24,21 +24,23 @@ func TestCLIDoc(t *testing.T) {
 	compare(t, "../../docs/cli.md", cliDoc())
 }
 
-// TestReadmeSession runs the command of the README's terminal session and
-// compares what it prints.
+// TestReadmeSession runs the command of the README's terminal session, and of the
+// page about memory, and compares what they print.
 func TestReadmeSession(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("COLUMNS", "")
-	text := readFile(t, "README.md")
-	session := regexp.MustCompile("(?s)```console\n\\$ inquest ([^\n]+)\n(.*?)```\n").FindStringSubmatchIndex(text)
-	if session == nil {
-		t.Fatal("README.md has no session that begins with $ inquest")
+	for _, page := range []string{"README.md", "docs/memory.md"} {
+		text := readFile(t, page)
+		session := regexp.MustCompile("(?s)```console\n\\$ inquest ([^\n]+)\n(.*?)```\n").FindStringSubmatchIndex(text)
+		if session == nil {
+			t.Fatalf("%s has no session that begins with $ inquest", page)
+		}
+		var out, errs bytes.Buffer
+		if status := Main(strings.Fields(text[session[2]:session[3]]), nil, &out, &errs); status != 0 || errs.Len() > 0 {
+			t.Fatalf("%s: status %d: %s", page, status, errs.String())
+		}
+		compare(t, page, text[:session[4]]+out.String()+text[session[5]:])
 	}
-	var out, errs bytes.Buffer
-	if status := Main(strings.Fields(text[session[2]:session[3]]), nil, &out, &errs); status != 0 || errs.Len() > 0 {
-		t.Fatalf("status %d: %s", status, errs.String())
-	}
-	compare(t, "README.md", text[:session[4]]+out.String()+text[session[5]:])
 }
 
 // TestReadmeReaders compares the README's table with the list of readers.

@@ -164,10 +164,10 @@ func (w *walk) fragmentation() incident.MemoryFragmentation {
 	return f
 }
 
-// segment points at segment i of the file.
+// segment points at segment i of the file, by its first block.
 func (w *walk) segment(i int) evidence.Span {
 	s := &w.m.Segments[i]
-	return evidence.Span{Artifact: w.m.Artifact, Kind: "segment", Device: w.device, Index: int64(i),
+	return evidence.Span{Artifact: w.m.Artifact, Kind: "block", Device: w.device, Index: int64(s.First),
 		Quote: fmt.Sprintf("segment of %s at %#x", evidence.Bytes(sane(s.Total)), s.Addr)}
 }
 
@@ -214,16 +214,23 @@ func (w *walk) says(f *incident.MemoryFragmentation, blocks int) {
 		return
 	}
 	f.Request = &r.request
-	free := r.reserved - r.active
+	free := r.reserved - r.active // at most: blocks are rounded
+	if r == w.settled() {
+		free = f.Free
+	}
 	switch {
 	case r.free >= segmentFor(r.request):
 		f.Standing, f.Missing = incident.Undecidable, fmt.Sprintf("why %s were refused while the device had %s free: a limit on this process (set_per_process_memory_fraction), or another process that took them meanwhile", evidence.Bytes(r.request), evidence.Bytes(r.free))
-	case r.active+r.request > r.reserved+r.free:
+	case r.active+r.request > r.reserved+r.free: // at least: without what rounding takes
 		f.Standing = incident.RuledOut
 		f.Says += fmt.Sprintf("; the request of %s and the %s in use are more than the %s that there were in all, however they lie", evidence.Bytes(r.request), evidence.Bytes(r.active), evidence.Bytes(r.reserved+r.free))
 	case free >= r.request:
 		f.Standing, f.Missing = incident.Supported, "a replay of the trace under another setting (--replay auto)"
-		f.Says += fmt.Sprintf("; %s lay unused when %s were refused", evidence.Bytes(free), evidence.Bytes(r.request))
+		if r == w.settled() {
+			f.Says += fmt.Sprintf("; %s were asked for in one piece", evidence.Bytes(r.request))
+		} else {
+			f.Says += fmt.Sprintf("; about %s lay unused when %s were refused", evidence.Bytes(free), evidence.Bytes(r.request))
+		}
 	default:
 		f.Standing, f.Missing = incident.Possible, "a replay of the trace under another setting (--replay auto)"
 		f.Says += fmt.Sprintf("; the %s unused and the %s that the device had free would hold the %s only together", evidence.Bytes(free), evidence.Bytes(r.free), evidence.Bytes(r.request))

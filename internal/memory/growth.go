@@ -208,6 +208,8 @@ func (w *walk) floorGrowth(g *incident.MemoryGrowth) {
 	early, late := mid-from.value, to.value-mid
 	in := w.steps.span(first, n-1)
 	switch grown := g.Bytes; {
+	case grown == 0:
+		g.Says = fmt.Sprintf("nothing grows: the lowest points of %s are the same", in)
 	case grown <= max(swing/200, 1<<20) && grown >= -max(swing/200, 1<<20):
 		g.Says = fmt.Sprintf("nothing grows: the lowest points of %s differ by %s", in, evidence.Bytes(max(grown, -grown)))
 	case grown < 0:

@@ -128,7 +128,7 @@ func (d *document) memoryDevice(v memView) {
 		}
 		var rows [][]string
 		for _, u := range f.Pools {
-			rows = append(rows, []string{mdText(u.Pool), u.Class, fmt.Sprintf("%#x", u.Stream), fmt.Sprint(u.Segments), evidence.Bytes(u.Reserved), evidence.Bytes(u.Free), evidence.Bytes(u.LargestFree)})
+			rows = append(rows, []string{mdText(u.Pool), mdText(u.Class), fmt.Sprintf("%#x", u.Stream), fmt.Sprint(u.Segments), evidence.Bytes(u.Reserved), evidence.Bytes(u.Free), evidence.Bytes(u.LargestFree)})
 		}
 		if len(rows) > 0 {
 			d.table([]string{"pool", "class", "stream", "segments", "reserved", "free", "largest free"}, rows[:min(len(rows), mdRows)])

@@ -35,9 +35,9 @@ func writeMemoryText(w io.Writer, m *incident.Memory, o Options) error {
 	for _, s := range m.NotFound {
 		p.para(0, "! ", "not read: "+s)
 	}
-	p.memoryDevice(first, 0)
 	p.memoryRanks(m)
 	p.memoryChange(m)
+	p.memoryDevice(first, 0)
 	rest := 0
 	for _, v := range all {
 		if v.dev == first.dev {
@@ -425,6 +425,10 @@ func (p *page) memoryRanks(m *incident.Memory) {
 		p.at(1, func() { p.para(2, "! ", sentence(d.Text)) })
 	}
 	for i, r := range m.Ranks.Rows {
+		if i == 8 && !p.full {
+			p.at(2, func() { p.para(2, "", fmt.Sprintf("%d more", len(m.Ranks.Rows)-i)) })
+			break
+		}
 		name := r.Artifact
 		if s, ok := p.short[r.Artifact]; ok {
 			name = s

@@ -176,10 +176,10 @@ func (v memView) settingVariants() []string {
 		return []string{"cannot tell: no history was recorded"}
 	case v.fatal() == nil && (r == nil || len(r.Answers) == 0):
 		return []string{"nothing was to be avoided: no request was refused for good", "nothing was to be avoided"}
+	case d.Fragmentation.Standing == incident.RuledOut && (r == nil || r.Best == nil):
+		return []string{"none avoids it: what was in use and what was asked for are more than the room", "none: it needed more than the room"}
 	case r == nil:
 		return []string{"cannot tell: nothing was replayed"}
-	case d.Fragmentation.Standing == incident.RuledOut && r.Best == nil:
-		return []string{"none avoids it: what was in use and what was asked for are more than the room", "none: it needed more than the room"}
 	case !r.Fidelity.OK:
 		return []string{"cannot tell: the replay does not repeat the record: " + r.Fidelity.Why, "cannot tell: the replay does not repeat the record"}
 	case len(r.Answers) == 0:
@@ -234,6 +234,7 @@ func (v memView) sureVariants() []string {
 	}
 	return []string{
 		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses, reserved off by at most %s", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs), evidence.Bytes(f.CurveWorst)),
+		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs)),
 		fmt.Sprintf("%s: %s of %s segment events", s, count(f.Matched), count(f.Segments)), s,
 	}
 }
@@ -256,7 +257,7 @@ func (v memView) nextVariants() []string {
 	case v.fatal() != nil && a != nil && strings.HasPrefix(a.Setting, "empty_cache@"):
 		return []string{"torch.cuda.empty_cache() before event " + strings.TrimPrefix(a.Setting, "empty_cache@") + " avoids it in the replay; verify by a rerun", "call torch.cuda.empty_cache() as the replay did"}
 	case v.fatal() != nil && a != nil:
-		return []string{"run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + " and nothing else changed; the replay proves it for this history", "run with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting}
+		return []string{"run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + " and nothing else changed; the replay proves it for this history", "run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + ": the replay proves it", "run with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting}
 	case v.fatal() != nil && d.Fragmentation.Standing == incident.RuledOut:
 		return []string{"make less active at the peak, first " + v.topPlace(), "make less active at the peak"}
 	case v.fatal() != nil && d.Replay != nil && d.Replay.Fidelity.OK:

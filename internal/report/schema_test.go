@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"sort"
 	"strings"
 	"testing"
@@ -82,7 +83,7 @@ func typeSchema(t reflect.Type) map[string]any {
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return map[string]any{"type": "integer"}
 	case reflect.Float64:
 		return map[string]any{"type": "number"}
@@ -93,15 +94,20 @@ func typeSchema(t reflect.Type) map[string]any {
 }
 
 func defName(t reflect.Type) string {
+	if name, ok := strings.CutPrefix(t.Name(), "Memory"); ok && name != "" { // camel case
+		return strings.ToLower(humps.ReplaceAllString(name, "${1}_$2"))
+	}
 	return strings.ToLower(strings.ReplaceAll(snake.Replace(t.Name()), "__", "_"))
 }
 
+var humps = regexp.MustCompile(`([a-z])([A-Z])`)
+
 var snake = strings.NewReplacer("CheckItem", "check_item", "LastGood", "last_good", "PassedOver", "passed_over")
 
-func buildSchema(t *testing.T) []byte {
+func buildSchema(t *testing.T, types []reflect.Type, name, file string) []byte {
 	defs := map[string]any{}
 	var root map[string]any
-	for _, typ := range schemaTypes {
+	for _, typ := range types {
 		props := map[string]any{}
 		required := []string{}
 		for _, f := range fieldsOf(typ, true) {
@@ -119,22 +125,22 @@ func buildSchema(t *testing.T) []byte {
 				required = append(required, f.name)
 			}
 		}
-		def := map[string]any{"type": "object", "description": objectTexts[typ.Name()], "properties": props, "required": required}
-		if objectTexts[typ.Name()] == "" {
+		def := map[string]any{"type": "object", "description": objectText(typ), "properties": props, "required": required}
+		if objectText(typ) == "" {
 			t.Errorf("no description for %s", typ.Name())
 		}
 		switch typ {
-		case schemaTypes[0]:
+		case types[0]:
 			root = def
-		case schemaTypes[1]: // stands inside the incident and the attempt
+		case reflect.TypeFor[incident.Findings](): // stands inside the incident and the attempt
 		default:
 			defs[defName(typ)] = def
 		}
 	}
-	root["properties"].(map[string]any)["schema"].(map[string]any)["const"] = incident.Schema
+	root["properties"].(map[string]any)["schema"].(map[string]any)["const"] = name
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	root["$id"] = "https://github.com/inquest-dev/inquest/docs/incident.schema.json"
-	root["title"] = incident.Schema
+	root["$id"] = "https://github.com/inquest-dev/inquest/docs/" + file
+	root["title"] = name
 	root["$defs"] = defs
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -149,8 +155,10 @@ func buildSchema(t *testing.T) []byte {
 // describe finds a field's description; what an embedding type does not say is
 // said by Findings.
 func describe(t reflect.Type, name string) description {
-	if d, ok := fieldTexts[t.Name()+"."+name]; ok {
-		return d
+	for _, texts := range []map[string]description{fieldTexts, memoryTexts} {
+		if d, ok := texts[t.Name()+"."+name]; ok {
+			return d
+		}
 	}
 	for i := range t.NumField() {
 		if t.Field(i).Anonymous {
@@ -160,8 +168,15 @@ func describe(t reflect.Type, name string) description {
 	return description{}
 }
 
+func objectText(t reflect.Type) string {
+	if s := memoryObjects[t.Name()]; s != "" {
+		return s
+	}
+	return objectTexts[t.Name()]
+}
+
 func TestSchemaIsCurrent(t *testing.T) {
-	compare(t, schemaFile, buildSchema(t))
+	compare(t, schemaFile, buildSchema(t, schemaTypes, incident.Schema, "incident.schema.json"))
 	used := map[string]bool{}
 	for _, typ := range schemaTypes {
 		for _, f := range fieldsOf(typ, false) {
@@ -176,27 +191,31 @@ func TestSchemaIsCurrent(t *testing.T) {
 }
 
 // TestDocIsCurrent compares the tables of docs/incident.md with the types.
-func TestDocIsCurrent(t *testing.T) {
+func TestDocIsCurrent(t *testing.T) { docCurrent(t, schemaDoc, schemaTypes, "The incident") }
+
+// docCurrent compares the tables of a page with the types.
+func docCurrent(t *testing.T, page string, types []reflect.Type, first string) {
 	const begin, end = "<!-- fields: written by go test ./internal/report -update -->\n", "<!-- end of fields -->\n"
-	old, err := os.ReadFile(schemaDoc)
+	old, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	i, j := bytes.Index(old, []byte(begin)), bytes.Index(old, []byte(end))
 	if i < 0 || j < i {
-		t.Fatalf("%s has no place for the fields", schemaDoc)
+		t.Fatalf("%s has no place for the fields", page)
 	}
 	var b bytes.Buffer
 	b.Write(old[:i+len(begin)])
-	for n, typ := range schemaTypes {
+	for n, typ := range types {
 		title := "`" + defName(typ) + "`"
 		if n == 0 {
-			title = "The incident"
+			title = first
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| field | type | meaning |\n| --- | --- | --- |\n", title, objectTexts[typ.Name()])
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| field | type | meaning |\n| --- | --- | --- |\n", title, objectText(typ))
 		for i := range typ.NumField() {
 			if typ.Field(i).Anonymous {
-				fmt.Fprintf(&b, "| *all fields of* [`findings`](#findings) | | |\n")
+				name := defName(typ.Field(i).Type)
+				fmt.Fprintf(&b, "| *all fields of* [`%s`](#%s) | | |\n", name, name)
 			}
 		}
 		for _, f := range fieldsOf(typ, false) {
@@ -221,7 +240,7 @@ func TestDocIsCurrent(t *testing.T) {
 	}
 	b.WriteString("\n")
 	b.Write(old[j:])
-	compare(t, schemaDoc, b.Bytes())
+	compare(t, page, b.Bytes())
 }
 
 func typeWords(t reflect.Type) string {
@@ -239,7 +258,7 @@ func typeWords(t reflect.Type) string {
 		return fmt.Sprintf("[`%s`](#%s)", defName(t), defName(t))
 	case reflect.Interface:
 		return "any"
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "integer"
 	case reflect.Float64:
 		return "number"
@@ -249,8 +268,10 @@ func typeWords(t reflect.Type) string {
 	return t.Kind().String()
 }
 
-func compileSchema(t *testing.T) *jsonschema.Schema {
-	b, err := os.ReadFile(schemaFile)
+func compileSchema(t *testing.T) *jsonschema.Schema { return compileSchemaOf(t, schemaFile) }
+
+func compileSchemaOf(t *testing.T, file string) *jsonschema.Schema {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,10 +281,10 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	if err := c.AddResource("incident.schema.json", doc); err != nil {
+	if err := c.AddResource("result.schema.json", doc); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile("incident.schema.json")
+	s, err := c.Compile("result.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
