@@ -81,7 +81,7 @@
     }
 
     // What is drawn in a column is what lived at its event, in order.
-    const height = 200, top = 1600, colours = { of: () => 1, rest: 2, dim: 3, dimEdge: 4 };
+    const height = 199, top = 1601, colours = { of: () => 1, rest: 2, dim: 3, dimEdge: 4 };
     picture.paint(c, width, height, top, colours, -1, null);
     const group = (i) => d.order.get(d.blocks.stack[i]) ?? d.order.size;
     for (let x = 0; x < width; x++) {
@@ -89,9 +89,11 @@
       const want = new Int32Array(height).fill(-1);
       let sum = 0;
       for (const i of live) {
-        const y1 = Math.round(height - sum / top * height);
+        for (let y = 0; y < height; y++) {
+          const middle = (height - y - 0.5) / height * top; // of the pixel
+          if (middle >= sum && middle < sum + d.blocks.bytes[i]) want[y] = i;
+        }
         sum += d.blocks.bytes[i];
-        for (let y = Math.max(0, Math.round(height - sum / top * height)); y < y1; y++) want[y] = i;
       }
       for (let y = 0; y < height; y++) check(picture.blockAt(x, y) === want[y], "pixel", [x, y], "is of", picture.blockAt(x, y), "not", want[y]);
     }
@@ -101,5 +103,7 @@
     const t = ticks(low, high, n, binary);
     check(t.values.length >= n / 3 && t.values.length <= n + 2 && t.values.every((v) => v >= low && v <= high * 1.0001), "ticks", [low, high, n, binary], t.values);
   }
+  for (const [us, unit, want] of [[0, 0, "0.000 s"], [179_960_000, 45_000_000, "3 min 0 s"], [59_999_900, 0, "1 min 0.000 s"], [1_500_000, 100_000, "1.50 s"], [-2_000_000, 1e6, "−2.0 s"], [3_723_000_000, 1e9, "1 h 2 min 3 s"]])
+    check(span(us, unit) === want, "time", us, span(us, unit), "not", want);
   return wrong;
 })()

@@ -18,10 +18,13 @@ import (
 var errNoSnapshot = errors.New("no memory snapshot in what was named")
 
 // What the timeline of a report draws: one column a pixel of a wide screen, and the
-// allocations that can be told apart on it.
+// allocations that can be told apart on it. A page can be zoomed, so it gets more, to be
+// shared by all snapshots.
 const (
 	timelineBuckets = 2048
 	timelineBlocks  = 2048
+	pageBuckets     = 1 << 17
+	pageBlocks      = 1 << 15
 )
 
 func memoryCommand(a *app) *cobra.Command {
@@ -80,6 +83,9 @@ Status: 0 a snapshot was read; 1 none could be; 2 wrong usage; 130 interrupted.`
 				return err
 			}
 			mo := engine.MemoryOptions{Top: top, Buckets: timelineBuckets, Largest: timelineBlocks, Devices: devices}
+			if out.format == "html" {
+				mo.Buckets, mo.Largest = pageBuckets, pageBlocks
+			}
 			var err error
 			if mo.Replay, err = replayOptions(replay); err != nil {
 				return err

@@ -65,6 +65,7 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 	if others > maxNamed || others > 0 && len(out.Limits) == 0 {
 		limit("%d other files are no memory snapshots and were not read.", others-len(out.Limits))
 	}
+	mo.Buckets, mo.Largest = drawn(mo.Buckets, len(files)), drawn(mo.Largest, len(files))
 	var prints []*memory.Print
 	for n, f := range files {
 		s, p, err := snapshot(ctx, f, byName[snapshotKind], mo, out)
@@ -92,6 +93,10 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 	mask(out)
 	return out, nil
 }
+
+// drawn is how much of n for all files together one of them may draw: no file's picture
+// is cut below what a screen shows.
+func drawn(n, files int) int { return max(n/max(files, 1), min(n, 2048)) }
 
 // reason says what a file that is no snapshot is, as far as that was seen.
 func reason(f *artifact.File) string {

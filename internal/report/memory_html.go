@@ -142,14 +142,16 @@ func newMemPage(m *incident.Memory) *memPage {
 				p.Tone = "bad"
 			}
 			if several && m.Ranks == nil {
-				p.Verdict = append(p.Verdict, labelled{d.Title, d.Verdict[0].Text})
+				text := d.Verdict[0].Text
+				if (memView{s, d.MemoryDevice}).fatal() != nil {
+					text = d.Verdict[1].Text
+				}
+				p.Verdict = append(p.Verdict, labelled{d.Title, text})
 			}
 		}
 	}
-	if n := len(m.Snapshots); n == 1 && len(p.Devices) == 1 {
-		p.Title = "GPU memory of " + p.Devices[0].Title
-	} else if n > 1 {
-		p.Title = fmt.Sprintf("GPU memory of %s", plural(n, "snapshot"))
+	if all := views(m); len(all) > 0 {
+		p.Title = memoryTitle(leadingView(all))
 	}
 	if len(p.Devices) == 0 {
 		p.Verdict = append(p.Verdict, labelled{"Nothing", "No device's memory could be read."})
@@ -161,11 +163,19 @@ func newMemPage(m *incident.Memory) *memPage {
 	return p
 }
 
+// memoryTitle is a result of inquest memory in one line.
+func memoryTitle(first memView) string {
+	if o := first.fatal(); o != nil {
+		return "GPU memory: a request of " + evidence.Bytes(o.Request) + " was refused"
+	}
+	return "GPU memory: peak " + evidence.Bytes(first.most())
+}
+
 func deviceKey(artifact string, device int) string { return fmt.Sprint(device, "\x00", artifact) }
 
 func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int, several bool) *memDevice {
 	v := &memDevice{MemoryDevice: d, Snap: s, N: n, ID: fmt.Sprintf("device-%d", n+1), names: namesOf(d)}
-	v.Title = fmt.Sprintf("device %d", d.Device)
+	v.Title = fmt.Sprintf("GPU %d", d.Device)
 	switch {
 	case s.Rank != nil:
 		v.Title = fmt.Sprintf("rank %d, %s", *s.Rank, v.Title)
@@ -175,7 +185,7 @@ func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int, s
 	if s.Host != nil && *s.Host != "" {
 		v.Title += " on " + *s.Host
 	}
-	if len(d.Pressure.OOMs) > 0 {
+	if (memView{s, d}).fatal() != nil {
 		v.Tone = "bad"
 	}
 	v.Verdict = deviceVerdict(v)

@@ -27,11 +27,7 @@ func writeMemoryMarkdown(w io.Writer, m *incident.Memory, o Options) error {
 		return err
 	}
 	first := leadingView(all)
-	title := "GPU memory: peak " + evidence.Bytes(first.most())
-	if first.fatal() != nil {
-		title = "GPU memory: a request of " + evidence.Bytes(first.fatal().Request) + " was refused"
-	}
-	d.heading(1, title)
+	d.heading(1, memoryTitle(first))
 	for _, l := range first.lines() {
 		d.item("- ", "**"+l.Label+":** ", l.Text)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,8 @@ func answerTone(a string) string {
 	return "open"
 }
 
+var plainWord = regexp.MustCompile(`^[a-z]+[ :;,]`)
+
 // deviceVerdict says in lines what the device's part of the page shows in full. The
 // first line stands for the device where several are listed.
 func deviceVerdict(d *memDevice) []labelled {
@@ -65,9 +68,12 @@ func deviceVerdict(d *memDevice) []labelled {
 			out = append(out, labelled{label, sentence(text)})
 		}
 	}
-	put("Peak", peakLine(d))
-	if d.Peak != nil {
-		put("Made by", madeBy(d.Peak))
+	v := memView{d.Snap, d.MemoryDevice}
+	for _, l := range v.lines() {
+		if plainWord.MatchString(l.Text) { // no setting, no call
+			l.Text = upper(l.Text)
+		}
+		out = append(out, l)
 	}
 	for i, o := range d.Pressure.OOMs {
 		if i == 3 {
@@ -119,40 +125,6 @@ func retryLine(flushes []incident.MemoryFlush) string {
 		s += fmt.Sprintf("; %s it was not enough", times(failed))
 	}
 	return s
-}
-
-func peakLine(d *memDevice) string {
-	p := d.Peak
-	if p == nil {
-		return fmt.Sprintf("Not known, for there is no history; at the end %s were active and %s reserved", evidence.Bytes(d.Totals.Active), evidence.Bytes(d.Totals.Reserved))
-	}
-	s := fmt.Sprintf("%s active at event %s of %s", evidence.Bytes(p.Active), count(p.Event), count(eventCount(d)))
-	if p.Event < 0 {
-		s = fmt.Sprintf("%s active before the first of %s events", evidence.Bytes(p.Active), count(eventCount(d)))
-	}
-	if p.Step != "" {
-		s += " (" + p.Step + ")"
-	}
-	s += fmt.Sprintf(", with %s reserved", evidence.Bytes(p.Reserved))
-	if p.Before > 0 {
-		s += fmt.Sprintf("; %s of it are older than the history", evidence.Bytes(p.Before))
-	}
-	if p.Typical != nil {
-		s += fmt.Sprintf("; a step's peak is typically %s", evidence.Bytes(*p.Typical))
-	}
-	return s
-}
-
-func madeBy(p *incident.MemoryPeak) string {
-	uses := p.Frames
-	if len(uses) == 0 {
-		uses = p.Stacks
-	}
-	var parts []string
-	for _, u := range uses[:min(len(uses), 3)] {
-		parts = append(parts, fmt.Sprintf("%s %s in %s", u.Name, evidence.Bytes(u.Bytes), plural(u.Blocks, "block")))
-	}
-	return strings.Join(parts, "; ")
 }
 
 func oomLine(o *incident.MemoryOOM) string {
@@ -214,14 +186,12 @@ func fragmentationLine(f *incident.MemoryFragmentation) string {
 	return s
 }
 
+// replayLines say whether the refused request could have fitted, and what other settings
+// would have done.
 func replayLines(d *memDevice) []labelled {
 	r := d.Replay
 	if r == nil {
 		return nil
-	}
-	trust := "Not good enough to answer"
-	if r.Fidelity.OK {
-		trust = "Good enough to answer"
 	}
 	var out []labelled
 	if l := r.Layout; l != nil {
@@ -231,7 +201,6 @@ func replayLines(d *memDevice) []labelled {
 		}
 		out = append(out, labelled{"Layout", sentence(s)})
 	}
-	out = append(out, labelled{"Replay", sentence(trust + ": " + r.Fidelity.Why)})
 	for i, a := range r.Answers {
 		if i == 4 {
 			out = append(out, labelled{"What if", fmt.Sprintf("%s more below.", plural(len(r.Answers)-4, "answer"))})
@@ -250,14 +219,6 @@ func replayLines(d *memDevice) []labelled {
 		out = append(out, labelled{"What if", sentence(s)})
 	}
 	return out
-}
-
-// eventCount is how many events the history has.
-func eventCount(d *memDevice) int {
-	if d.Timeline != nil {
-		return d.Timeline.Events
-	}
-	return d.Totals.Events
 }
 
 // placeWords is a span in a snapshot as people find it: by what it is and its number.

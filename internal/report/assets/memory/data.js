@@ -106,13 +106,12 @@ const count = (v) => Math.round(v).toLocaleString("en-US");
 // span is a time in microseconds as people read it, with as many digits as a step of
 // unit microseconds needs.
 function span(us, unit) {
-  const s = us / 1e6, sign = s < 0 ? "−" : "";
-  const a = Math.abs(s);
   const digits = unit ? Math.min(6, Math.max(0, 1 + Math.ceil(-Math.log10(unit / 1e6)))) : 3;
-  if (a < 60) return sign + a.toFixed(digits) + " s";
-  const minutes = Math.floor(a / 60), rest = (a - 60 * minutes).toFixed(digits);
-  if (minutes < 60) return sign + minutes + " min " + rest + " s";
-  return sign + Math.floor(minutes / 60) + " h " + (minutes % 60) + " min" + " " + rest + " s";
+  const sign = us < 0 ? "−" : "", all = +Math.abs(us / 1e6).toFixed(digits), minutes = Math.floor(all / 60);
+  if (!minutes) return sign + all.toFixed(digits) + " s";
+  const rest = (all - 60 * minutes).toFixed(digits) + " s";
+  if (minutes < 60) return sign + minutes + " min " + rest;
+  return sign + Math.floor(minutes / 60) + " h " + (minutes % 60) + " min " + rest;
 }
 
 // spoken is what an element shows, for a screen reader.

@@ -23,56 +23,87 @@ function pixel(hex, share = 0) {
 }
 
 // A Stacking lays the listed allocations one upon the other: those of one stack
-// together, older ones below. It answers what lived at an event, for events that do not
-// decrease, with work only for what changed.
+// together, older ones below. It goes through events that do not decrease, with work only
+// for what changes, and finds what lies at a height without adding up all that is below:
+// a Fenwick tree holds the sizes of what lives, by place.
 class Stacking {
   constructor(d) {
-    const b = d.blocks, byPlace = Array.from({ length: b.n }, (_, i) => i);
-    const group = (i) => d.order.get(b.stack[i]) ?? d.order.size;
-    byPlace.sort((x, y) => group(x) - group(y) || x - y);
-    this.blocks = b;
-    this.at = Uint32Array.from(byPlace); // place -> block
+    const b = this.blocks = d.blocks;
+    const group = this.group = Uint32Array.from(b.stack, (s) => d.order.get(s) ?? d.order.size);
+    this.at = Uint32Array.from(b.stack, (_, i) => i).sort((x, y) => group[x] - group[y] || x - y); // place -> block
     this.place = new Uint32Array(b.n); // block -> place
-    this.group = new Uint32Array(b.n);
-    this.odd = new Uint8Array(b.n); // neighbours of one stack differ in shade
-    byPlace.forEach((i, p) => {
-      this.place[i] = p;
-      this.group[i] = group(i);
-      this.odd[i] = p & 1;
-    });
-    this.rewind();
+    this.at.forEach((i, p) => { this.place[i] = p; });
+    this.byEnd = Uint32Array.from(b.stack, (_, i) => i).sort((x, y) => (b.to[x] < b.to[y] ? -1 : b.to[x] > b.to[y] ? 1 : x - y));
+    this.tree = new Float64Array(b.n + 1);
+    this.step = 2 ** Math.floor(Math.log2(Math.max(1, b.n)));
   }
 
-  rewind() {
-    this.live = []; // places, from the ground up
-    this.next = 0;
-    this.death = Infinity;
+  // start is the state at event e, from nothing.
+  start(e) {
+    const { blocks: b, tree, place } = this;
+    tree.fill(0);
+    this.total = 0;
+    this.next = 0; // the first block that begins after e
+    for (; this.next < b.n && b.from[this.next] <= e; this.next++) {
+      if (b.to[this.next] <= e) continue;
+      tree[place[this.next] + 1] = b.bytes[this.next];
+      this.total += b.bytes[this.next];
+    }
+    for (let p = 1; p <= b.n; p++) {
+      const up = p + (p & -p);
+      if (up <= b.n) tree[up] += tree[p];
+    }
+    this.gone = 0; // the first of byEnd that lives beyond e
+    while (this.gone < b.n && b.to[this.byEnd[this.gone]] <= e) this.gone++;
+    this.event = e;
+  }
+
+  add(i, size) {
+    for (let p = this.place[i] + 1; p <= this.blocks.n; p += p & -p) this.tree[p] += size;
+    this.total += size;
   }
 
   // to moves on to event e; it reports whether anything changed.
   to(e) {
-    const { blocks: b, at, place } = this;
-    const fresh = [];
-    for (; this.next < b.n && b.from[this.next] <= e; this.next++) if (b.to[this.next] > e) fresh.push(place[this.next]);
-    if (!fresh.length && this.death > e) return false;
-    fresh.sort((x, y) => x - y);
-    const merged = [];
-    let k = 0, death = Infinity;
-    const keep = (p) => {
-      const to = b.to[at[p]];
-      if (to <= e) return;
-      if (to < death) death = to;
-      merged.push(p);
-    };
-    for (const p of this.live) {
-      while (k < fresh.length && fresh[k] < p) keep(fresh[k++]);
-      keep(p);
+    const { blocks: b, byEnd } = this;
+    let changed = false;
+    for (; this.next < b.n && b.from[this.next] <= e; this.next++) {
+      if (b.to[this.next] <= e) continue;
+      this.add(this.next, b.bytes[this.next]);
+      changed = true;
     }
-    while (k < fresh.length) keep(fresh[k++]);
-    this.live = merged;
-    this.death = death;
-    return true;
+    for (; this.gone < b.n && b.to[byEnd[this.gone]] <= e; this.gone++) {
+      const i = byEnd[this.gone];
+      if (b.from[i] > this.event) continue; // came and went in between
+      this.add(i, -b.bytes[i]);
+      changed = true;
+    }
+    this.event = e;
+    return changed;
   }
+
+  // find returns the block at a height in bytes, and leaves in this.ground where it begins.
+  find(height) {
+    const { tree } = this, n = this.blocks.n;
+    let p = 0, rest = height;
+    for (let k = this.step; k; k >>= 1) {
+      if (p + k <= n && tree[p + k] <= rest) {
+        p += k;
+        rest -= tree[p];
+      }
+    }
+    this.ground = height - rest;
+    return this.at[Math.min(p, n - 1)];
+  }
+
+  // below is how much lies under block i.
+  below(i) {
+    let sum = 0;
+    for (let p = this.place[i]; p; p -= p & -p) sum += this.tree[p];
+    return sum;
+  }
+
+  lives(i) { return this.blocks.from[i] <= this.event && this.blocks.to[i] > this.event; }
 }
 
 // A Picture is the plot of the events view.a to view.b in width by height pixels.
@@ -123,10 +154,10 @@ class Picture {
     const { ids, shades } = this;
     ids.fill(0);
     shades.fill(0);
-    s.rewind();
+    s.start(c.event[0]);
     const at = this.pickedAt = { low: new Float64Array(width), high: new Float64Array(width) };
-    const edges = Math.max(4, height / 80);
-    let below = height;
+    const edges = Math.max(4, height / 80), perPixel = top / height;
+    let below = height; // the uppermost row of the stack in the column before
     const fill = (from, to, id, shade) => {
       for (let k = from; k < to; k++) {
         ids[k] = id;
@@ -142,23 +173,21 @@ class Picture {
         at.high[x] = at.high[x - 1];
       } else {
         below = height;
-        let sum = 0;
-        for (const p of s.live) {
-          const i = s.at[p];
-          sum += b.bytes[i];
-          if (i === picked) {
-            at.low[x] = sum - b.bytes[i];
-            at.high[x] = sum;
-          }
-          const y = Math.max(0, Math.round(height - sum / top * height));
-          if (y >= below) continue;
+        while (below > 0) {
+          const middle = (height - below + 0.5) * perPixel; // of the row above
+          if (middle >= s.total) break;
+          const i = s.find(middle), y = Math.min(below - 1, Math.max(0, Math.round(height - (s.ground + b.bytes[i]) / perPixel)));
           const dim = only !== null && b.stack[i] !== only;
-          fill(base + y, base + below, i + 1, dim ? colours.dim : colours.of(s.group[i], s.odd[i]));
+          fill(base + y, base + below, i + 1, dim ? colours.dim : colours.of(s.group[i], s.place[i] & 1));
           if (below - y >= edges) shades[base + y] = dim ? colours.dimEdge : colours.of(s.group[i], 2);
           below = y;
         }
+        if (picked >= 0 && s.lives(picked)) {
+          at.low[x] = s.below(picked);
+          at.high[x] = at.low[x] + b.bytes[picked];
+        }
       }
-      fill(base + Math.max(0, Math.round(height - c.high[x] / top * height)), base + below, -1, colours.rest);
+      fill(base + Math.max(0, Math.round(height - c.high[x] / perPixel)), base + below, -1, colours.rest);
     }
     const out = new Uint32Array(this.data.data.buffer), strip = 16; // columns at a time, for the caches
     for (let x0 = 0; x0 < width; x0 += strip) {
