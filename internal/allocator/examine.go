@@ -198,6 +198,8 @@ func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *pr
 		a.Searched = i >= asked
 		r.Answers = append(r.Answers, a)
 	}
-	r.Best = best(r.Answers)
+	if len(r.OOMs) > 0 || r.Room.Known && r.Recorded.Reserved > r.Room.Bytes {
+		r.Best = best(r.Answers)
+	}
 	return nil
 }

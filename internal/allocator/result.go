@@ -103,7 +103,7 @@ type Replay struct {
 	Recorded Peak // of reserved, as recorded
 	OOMs     []OOM
 	Answers  []Answer // empty where the fidelity is not OK
-	Best     int      // index of the change to make, -1 where none is proved
+	Best     int      // index of the change to make, -1 where none is proved or nothing failed
 	Fragment Fragmentation
 }
 
