@@ -169,13 +169,17 @@ type MemTrace struct {
 }
 
 // Append adds e as the newest.
-func (t *MemTrace) Append(e MemEvent) {
+func (t *MemTrace) Append(e MemEvent) { *t.New() = e }
+
+// New adds an empty entry as the newest and returns it, to be filled.
+func (t *MemTrace) New() *MemEvent {
 	if t.n%memChunk == 0 {
 		t.chunks = append(t.chunks, make([]MemEvent, 0, memChunk))
 	}
 	c := &t.chunks[len(t.chunks)-1]
-	*c = append(*c, e)
+	*c = (*c)[:len(*c)+1]
 	t.n++
+	return &(*c)[len(*c)-1]
 }
 
 // Len is how many there are.

@@ -145,7 +145,11 @@ func (m *machine) num(have set, k uint) int64 {
 	if !have.has(k) {
 		return 0
 	}
-	n, _ := m.vals[k].number()
+	v := &m.vals[k]
+	if v.tag == tInt {
+		return int64(v.n)
+	}
+	n, _ := v.number()
 	return n
 }
 
@@ -153,7 +157,11 @@ func (m *machine) addr(have set, k uint) uint64 {
 	if !have.has(k) {
 		return 0
 	}
-	return m.vals[k].address()
+	v := &m.vals[k]
+	if v.tag == tInt {
+		return v.n
+	}
+	return v.address()
 }
 
 // text is the index of the string of key k, 0 where there is none.
@@ -200,18 +208,27 @@ func (m *machine) event(have set) value {
 		return value{tag: tOther}
 	}
 	e := pending{number: uint32(m.events)}
+	m.entry(&e.MemEvent, e.number, have)
+	m.pend = append(m.pend, e)
+	return value{n: uint64(e.number), tag: tEvent}
+}
+
+// entry fills e, which is event number n.
+func (m *machine) entry(e *evidence.MemEvent, n uint32, have set) {
+	m.events++
 	if a := m.text(have, kAction); a >= wAlloc && a <= wFree {
 		e.Action = evidence.MemAlloc + evidence.MemAction(a-wAlloc)
 	}
-	switch {
-	case have.has(kDeviceFree):
+	if have.has(kDeviceFree) {
 		e.Addr = m.addr(have, kDeviceFree)
-	default:
+	} else {
 		e.Addr = m.addr(have, kAddr)
 	}
 	e.Size = m.num(have, kSize)
-	e.Time = m.num(have, kTime)
-	m.has.Times = m.has.Times || have.has(kTime)
+	if have.has(kTime) {
+		e.Time = m.num(have, kTime)
+		m.has.Times = true
+	}
 	e.Stack = m.stackOf(have)
 	e.Stream = m.stream(have)
 	e.Note = m.note(have)
@@ -220,11 +237,8 @@ func (m *machine) event(have set) value {
 		m.has.EventPools = true
 	}
 	if e.Action == evidence.MemOOM && len(m.ooms) < maxOOMs {
-		m.ooms = append(m.ooms, oom{number: e.number, offset: m.at})
+		m.ooms = append(m.ooms, oom{number: n, offset: m.at})
 	}
-	m.events++
-	m.pend = append(m.pend, e)
-	return value{n: uint64(e.number), tag: tEvent}
 }
 
 // note is the index of what the entry says beside its numbers.

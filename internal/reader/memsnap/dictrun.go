@@ -2,6 +2,7 @@ package memsnap
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 
 	"github.com/inquest-dev/inquest/internal/format/pickle"
 )
@@ -9,39 +10,53 @@ import (
 // pairsMin is how many bytes must lie in the window for another pair of a dict.
 const pairsMin = 600
 
+// A knownKey is a slot of the memo that holds a key. Dicts of one sort fetch theirs from
+// the same slots again and again.
+type knownKey struct {
+	slot uint32
+	key  uint8 // 0: none
+}
+
+const keyCache = 64
+
 // dictRun takes a dict that lies in the window w, MARK read: its pairs go straight to m.vals.
-// It returns how many bytes it took. With done, the dict at the top of the stack is
-// filled; else what was read lies on the stack, above a mark, and the bytes from there
-// on are for others.
-func (m *machine) dictRun(w []byte, base int64) (n int, done bool) {
+// It returns how many bytes it took. The dict at the top of the stack is filled then, or
+// what was read lies on the stack, above a mark, and the bytes from there on are for
+// others.
+func (m *machine) dictRun(w []byte, base int64) int {
 	var order [24]uint8 // known keys, as they came
-	have, i, k := set(0), 0, 0
+	have, none, i, k := set(0), set(0), 0, 0
 	m.powers = 0
-	for {
-		if len(w)-i < pairsMin || k == len(order) {
-			break
-		}
-		if w[i] == byte(pickle.SetItems) {
+	for len(w)-i >= pairsMin && k < len(order) {
+		var slot uint32
+		j := i
+		switch pickle.Op(w[i]) {
+		case pickle.BinGet:
+			slot, j = uint32(w[i+1]), i+2
+		case pickle.LongBinGet:
+			slot, j = binary.LittleEndian.Uint32(w[i+1:]), i+5
+		case pickle.SetItems:
 			m.at = base + int64(i) + 1
-			for _, key := range order[:k] {
-				if m.vals[key].tag == tNone {
-					have &^= 1 << key
-				}
-			}
-			m.finish(m.make(have))
-			return i + 1, true
+			m.finish(have&^none, w[i+1])
+			return i + 1
 		}
-		key, j := m.key(w, i)
-		if j == 0 {
+		if j == i {
 			break
 		}
-		v, e := m.simple(w, j, base)
+		key := m.keyAt(slot)
+		if key == 0 {
+			break
+		}
+		e := m.simple(&m.vals[key], w, j, base)
 		if e == 0 {
 			break
 		}
-		m.vals[key] = v
-		have |= 1 << key
-		order[k] = uint8(key)
+		if have |= 1 << key; m.vals[key].tag == tNone {
+			none |= 1 << key
+		} else {
+			none &^= 1 << key
+		}
+		order[k] = key
 		k++
 		i = e
 	}
@@ -49,37 +64,64 @@ func (m *machine) dictRun(w []byte, base int64) (n int, done bool) {
 	for _, key := range order[:k] {
 		m.stack = append(m.stack, value{n: uint64(key), slot: noSlot, tag: tText}, m.vals[key])
 	}
-	return i, false
+	return i
 }
 
-// finish makes v of the dict at the top of the stack. An entry goes to its list at
-// once, unless it may still be put into the memo.
-func (m *machine) finish(v value) {
-	m.become(m.top1(), v)
-}
-
-// key reads a key that is fetched from the memo; end is 0 if it is none of those known.
-func (m *machine) key(w []byte, i int) (key uint32, end int) {
-	var slot uint32
-	switch pickle.Op(w[i]) {
-	case pickle.BinGet:
-		slot, i = uint32(w[i+1]), i+2
-	case pickle.LongBinGet:
-		slot, i = binary.LittleEndian.Uint32(w[i+1:]), i+5
-	default:
-		return 0, 0
+// keyAt is the known key that a slot of the memo holds, 0 if it holds none.
+func (m *machine) keyAt(slot uint32) uint8 {
+	c := &m.known[slot%keyCache]
+	if c.slot == slot && c.key != 0 {
+		return c.key
 	}
 	x := m.memo.get(slot)
 	if tag(x>>idBits) != tText || x&maxID >= keys {
-		return 0, 0
+		return 0
 	}
-	return x & maxID, i
+	*c = knownKey{slot, uint8(x & maxID)}
+	return c.key
 }
 
-// simple reads a value that needs no more than the window: a number, a string, what
-// the memo has, a list of frames from the memo. end is 0 if it is another, and
-// nothing has happened.
-func (m *machine) simple(w []byte, i int, base int64) (v value, end int) {
+// finish makes of the dict at the top of the stack what the values of its keys say. An entry
+// goes to its list at once, unless next, the opcode that follows, may want it.
+func (m *machine) finish(have set, next byte) {
+	d := m.top1()
+	if have.has(kAction) && (next == byte(pickle.EmptyDict) || next == byte(pickle.Appends)) && m.events < maxEvents && len(m.pend) == 0 {
+		if t := m.open(); t != nil {
+			number := uint32(m.events)
+			if t.Len() == 0 {
+				t.first = m.at
+			}
+			m.placed(number, t)
+			m.entry(t.New(), number, have)
+			if d.slot != noSlot {
+				m.memo.put(d.slot, pack(tEvent, uint64(number)))
+			}
+			m.stack = m.stack[:len(m.stack)-1]
+			m.marks[len(m.marks)-1].ate = true
+			return
+		}
+	}
+	m.become(d, m.make(have))
+}
+
+// open is the list that the dict at the top of the stack will be added to, if that is one
+// of entries and nothing else lies between.
+func (m *machine) open() *trace {
+	k := len(m.marks)
+	if k == 0 {
+		return nil
+	}
+	h := m.marks[k-1].height
+	if h == 0 || len(m.stack) != h+1 || m.stack[h-1].tag != tTrace {
+		return nil
+	}
+	return m.traces[m.stack[h-1].n]
+}
+
+// simple reads a value into v that needs no more than the window: a number, a string, what
+// the memo has, a list of frames from the memo. It returns what is behind it, or 0 if it
+// is another, and then nothing has happened.
+func (m *machine) simple(v *value, w []byte, i int, base int64) int {
 	v.slot = noSlot
 	switch op := pickle.Op(w[i]); op {
 	case pickle.BinGet, pickle.LongBinGet:
@@ -87,38 +129,51 @@ func (m *machine) simple(w []byte, i int, base int64) (v value, end int) {
 		if op == pickle.LongBinGet {
 			slot, n = binary.LittleEndian.Uint32(w[i+1:]), 5
 		}
-		v = unpack(m.memo.get(slot), slot)
-		if v.tag == tUnset || v.tag == tBoxed || v.tag == tPart {
-			return v, 0
+		x := m.memo.get(slot)
+		switch t := tag(x >> idBits); t {
+		case tUnset, tBoxed, tPart:
+			return 0
+		default:
+			v.n, v.slot, v.tag = uint64(x&maxID), slot, t
 		}
-		return v, i + n
+		return i + n
 	case pickle.BinInt1:
-		return value{n: uint64(w[i+1]), slot: noSlot, tag: tInt}, i + 2
+		v.n, v.tag = uint64(w[i+1]), tInt
+		return i + 2
 	case pickle.BinInt2:
-		return value{n: uint64(binary.LittleEndian.Uint16(w[i+1:])), slot: noSlot, tag: tInt}, i + 3
+		v.n, v.tag = uint64(binary.LittleEndian.Uint16(w[i+1:])), tInt
+		return i + 3
 	case pickle.BinInt:
-		return value{n: uint64(int64(int32(binary.LittleEndian.Uint32(w[i+1:])))), slot: noSlot, tag: tInt}, i + 5
+		v.n, v.tag = uint64(int64(int32(binary.LittleEndian.Uint32(w[i+1:])))), tInt
+		return i + 5
 	case pickle.Long1:
 		k := int(w[i+1])
 		if k > 8 {
-			return v, 0
+			return 0
 		}
-		return value{n: long8(w[i+2:], k), slot: noSlot, tag: tInt}, i + 2 + k
+		v.n, v.tag = long8(w[i+2:], k), tInt
+		return i + 2 + k
 	case pickle.NewTrue, pickle.NewFals:
-		return value{n: uint64(pickle.NewFals - op), slot: noSlot, tag: tInt}, i + 1
+		v.n, v.tag = uint64(pickle.NewFals-op), tInt
+		return i + 1
 	case pickle.None:
-		return value{slot: noSlot, tag: tNone}, i + 1
+		v.tag = tNone
+		return i + 1
 	case pickle.ShortBinUnicode:
 		k := int(w[i+1])
 		if len(m.texts.list) >= maxTexts {
-			return v, 0
+			return 0
 		}
-		v = value{n: uint64(m.texts.id(m.seed, w[i+2:i+2+k])), slot: noSlot, tag: tText}
-		return v, m.memoized(w, i+2+k, v)
+		v.n, v.tag = uint64(m.texts.id(m.seed, w[i+2:i+2+k])), tText
+		if i += 2 + k; w[i] == byte(pickle.Memoize) && m.memo.n == m.memo.count {
+			m.memo.put(m.memo.n, pack(tText, v.n))
+			i++
+		}
+		return i
 	case pickle.EmptyList:
-		return m.frameList(w, i+1, base)
+		return m.frameList(v, w, i+1, base)
 	}
-	return v, 0
+	return 0
 }
 
 // long8 is the two's complement number in the first k bytes of b, which has 8.
@@ -130,36 +185,57 @@ func long8(b []byte, k int) uint64 {
 	return uint64(int64(binary.LittleEndian.Uint64(b)<<s) >> s)
 }
 
-// memoized runs a MEMOIZE of v, if one stands at i, and returns what is behind it.
-func (m *machine) memoized(w []byte, i int, v value) int {
-	if w[i] == byte(pickle.Memoize) && m.memo.n == m.memo.count {
-		m.memo.put(m.memo.n, pack(v.tag, v.n))
-		return i + 1
-	}
-	return i
-}
-
 // frameList reads a list of frames from the memo, EMPTY_LIST read.
-func (m *machine) frameList(w []byte, i int, base int64) (v value, end int) {
-	v.slot = noSlot
+func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 	mem := w[i] == byte(pickle.Memoize)
 	if mem {
 		if i++; m.memo.n != m.memo.count {
-			return v, 0
+			return 0
 		}
 	}
 	if w[i] != byte(pickle.Mark) {
-		return v, 0
+		return 0
 	}
 	m.at = base + int64(i)
 	id, n := m.frameRun(w[i+1:])
 	if n == 0 {
-		return v, 0
+		return 0
 	}
 	v.n, v.tag = uint64(id), tStack
 	if mem {
 		v.slot = m.memo.n
 		m.memo.put(v.slot, pack(tStack, v.n))
 	}
-	return v, i + 1 + n
+	return i + 1 + n
+}
+
+// frameRun takes a list's items, MARK read, if they are references to frames and nothing
+// else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
+func (m *machine) frameRun(w []byte) (stack uint32, end int) {
+	const get, long = byte(pickle.BinGet), byte(pickle.LongBinGet)
+	n := 0
+	for n+20 < len(w) {
+		if w[n] == long && w[n+5] == long {
+			n += 10
+		} else if c := w[n]; c == long {
+			n += 5
+		} else if c == get {
+			n += 2
+		} else {
+			break
+		}
+	}
+	if n == 0 || w[n] != byte(pickle.Appends) {
+		return 0, 0
+	}
+	raw := w[:n]
+	h := fold(maphash.Bytes(m.seed, raw))
+	id, ok := m.runs.find(h, raw)
+	if !ok {
+		if id, ok = m.resolve(raw); !ok {
+			return 0, 0
+		}
+		m.runs.add(h, raw, id)
+	}
+	return id, n + 1
 }

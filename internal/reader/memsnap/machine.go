@@ -71,6 +71,7 @@ type machine struct {
 	mixer      uint64
 
 	vals   [keys]value
+	known  [keyCache]knownKey
 	round  [wPowers]int64
 	powers uint32
 	ids    []uint32
@@ -257,8 +258,7 @@ func (m *machine) fast() error {
 					w, i, base = m.sc.Window(), 0, m.sc.Offset()
 				}
 				if m.stack[k-1].tag == tDict {
-					n, _ := m.dictRun(w[i:], base+int64(i))
-					i += n
+					i += m.dictRun(w[i:], base+int64(i))
 					continue
 				}
 				m.at = base + int64(i)
@@ -295,34 +295,6 @@ func (m *machine) fast() error {
 
 func (m *machine) fail(i int, op pickle.Op, err error) error {
 	return &pickle.Error{Offset: m.sc.Offset() + int64(i), Op: op, Reason: err.Error()}
-}
-
-// frameRun takes a list's items, MARK read, if they are references to frames and nothing
-// else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
-func (m *machine) frameRun(w []byte) (stack uint32, end int) {
-	n := 0
-	for n+5 < len(w) {
-		if c := w[n]; c == byte(pickle.LongBinGet) {
-			n += 5
-		} else if c == byte(pickle.BinGet) {
-			n += 2
-		} else {
-			break
-		}
-	}
-	if n == 0 || n >= len(w) || w[n] != byte(pickle.Appends) {
-		return 0, 0
-	}
-	raw := w[:n]
-	h := fold(maphash.Bytes(m.seed, raw))
-	id, ok := m.runs.find(h, raw)
-	if !ok {
-		if id, ok = m.resolve(raw); !ok {
-			return 0, 0
-		}
-		m.runs.add(h, raw, id)
-	}
-	return id, n + 1
 }
 
 // resolve is the stack that references to the memo make, if all are frames.
@@ -420,8 +392,11 @@ func (m *machine) store(slot uint32, v value) {
 		m.boxes = append(m.boxes, v)
 		w = pack(tBoxed, uint64(len(m.boxes)-1))
 	}
-	if m.memo.holds(slot, tFrame) {
+	switch m.memo.holds(slot) {
+	case tFrame:
 		m.runs = runs{}
+	case tText:
+		m.known[slot%keyCache] = knownKey{}
 	}
 	m.memo.put(slot, w)
 }

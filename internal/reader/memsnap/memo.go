@@ -160,12 +160,12 @@ func (m *memo) widen(c *memoPart) {
 	c.codes = nil
 }
 
-// holds reports whether slot i has a value of tag t, which is not tEvent.
-func (m *memo) holds(i uint32, t tag) bool {
+// holds is the tag of what slot i has.
+func (m *memo) holds(i uint32) tag {
 	if i < m.n {
 		if c := &m.chunks[i>>memoBits]; c.codes != nil && c.codes[i&(memoChunk-1)] == isEvent {
-			return false
+			return tEvent
 		}
 	}
-	return tag(m.get(i)>>idBits) == t
+	return tag(m.get(i) >> idBits)
 }
