@@ -124,13 +124,20 @@ func (m *machine) assembleSegments(r *result, ids []int32) {
 	slices.SortStableFunc(list, func(a, b *segment) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Addr, b.Addr))
 	})
-	most := int64(m.blockCount) + aliases
-	n := int64(0)
+	most := int64(m.blocks.n) + aliases
+	n, inPlace := int64(0), len(m.blocks.chunks) == 0
 	for _, g := range list {
-		n += m.blocksIn(g)
+		for _, x := range m.rangesOf(g) {
+			inPlace = inPlace && int64(x.first) == n
+			n += int64(x.n)
+		}
 	}
 	r.Segments = make([]evidence.MemSegment, 0, len(list))
-	r.Blocks = make([]evidence.MemBlock, 0, min(n, most))
+	if inPlace {
+		r.Blocks = m.blocks.flat[:0] // laying writes each over itself
+	} else {
+		r.Blocks = make([]evidence.MemBlock, 0, min(n, most))
+	}
 	for _, g := range list {
 		s := g.MemSegment
 		s.First = len(r.Blocks)
@@ -144,11 +151,16 @@ func (m *machine) assembleSegments(r *result, ids []int32) {
 	}
 }
 
+func (m *machine) rangesOf(g *segment) []blockRange {
+	if g.blocks == noBlocks {
+		return nil
+	}
+	return m.ranges[g.blocks]
+}
+
 func (m *machine) blocksIn(g *segment) (n int64) {
-	if g.blocks != noBlocks {
-		for _, x := range m.ranges[g.blocks] {
-			n += int64(x.n)
-		}
+	for _, x := range m.rangesOf(g) {
+		n += int64(x.n)
 	}
 	return n
 }
@@ -156,13 +168,10 @@ func (m *machine) blocksIn(g *segment) (n int64) {
 // lay appends the blocks of g. One that does not state its address lies behind the one
 // before it.
 func (m *machine) lay(s *evidence.MemSnapshot, g *segment) {
-	if g.blocks == noBlocks {
-		return
-	}
 	from, next := len(s.Blocks), g.Addr
-	for _, x := range m.ranges[g.blocks] {
+	for _, x := range m.rangesOf(g) {
 		for i := range x.n {
-			b := *m.blockAt(x.first + i)
+			b := *m.blocks.at(x.first + i)
 			if b.State&placed == 0 {
 				b.Addr = next
 			}

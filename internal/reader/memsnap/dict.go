@@ -324,7 +324,7 @@ func (m *machine) pair(a, b value) value {
 const placed = 0x80
 
 func (m *machine) block(have set) value {
-	if m.blockCount >= maxBlocks {
+	if m.blocks.n >= maxBlocks {
 		m.over.blocks++
 		return value{tag: tOther}
 	}
@@ -352,18 +352,9 @@ func (m *machine) block(have set) value {
 			m.has.BlockFrames = true
 		}
 	}
-	if m.blockCount%blockChunk == 0 {
-		m.blocks = append(m.blocks, make([]evidence.MemBlock, 0, blockChunk))
-	}
-	c := &m.blocks[len(m.blocks)-1]
-	*c = append(*c, b)
-	m.blockCount++
-	return value{n: uint64(m.blockCount - 1), tag: tBlock}
+	m.blocks.add(b)
+	return value{n: uint64(m.blocks.n - 1), tag: tBlock}
 }
-
-const blockChunk = 4096
-
-func (m *machine) blockAt(n uint32) *evidence.MemBlock { return &m.blocks[n/blockChunk][n%blockChunk] }
 
 // A past is an item of the history that blocks had before 2.1.
 type past struct {

@@ -1,8 +1,8 @@
 package memsnap
 
 import (
+	"bytes"
 	"encoding/binary"
-	"hash/maphash"
 
 	"github.com/inquest-dev/inquest/internal/format/pickle"
 )
@@ -10,22 +10,14 @@ import (
 // pairsMin is how many bytes must lie in the window for another pair of a dict.
 const pairsMin = 600
 
-// A knownKey is a slot of the memo that holds a key. Dicts of one sort fetch theirs from
-// the same slots again and again.
-type knownKey struct {
-	slot uint32
-	key  uint8 // 0: none
-}
-
-const keyCache = 64
-
 // dictRun takes a dict that lies in the window w, MARK read: its pairs go straight to m.vals.
 // It returns how many bytes it took. The dict at the top of the stack is filled then, or
 // what was read lies on the stack, above a mark, and the bytes from there on are for
 // others.
 func (m *machine) dictRun(w []byte, base int64) int {
-	var order [24]uint8 // known keys, as they came
+	var order [32]uint8 // known keys, as they came
 	have, none, i, k := set(0), set(0), 0, 0
+	at := 0 // behind the last pair
 	m.powers = 0
 	for len(w)-i >= pairsMin && k < len(order) {
 		var slot uint32
@@ -43,42 +35,46 @@ func (m *machine) dictRun(w []byte, base int64) int {
 		if j == i {
 			break
 		}
-		key := m.keyAt(slot)
-		if key == 0 {
+		key := m.memo.get(slot) - pack(tText, 0)
+		if key == 0 || key >= keys {
 			break
 		}
-		e := m.simple(&m.vals[key], w, j, base)
-		if e == 0 {
+		v := &m.vals[key]
+		switch pickle.Op(w[j]) {
+		case pickle.LongBinGet:
+			slot = binary.LittleEndian.Uint32(w[j+1:])
+			x := m.memo.get(slot)
+			v.n, v.slot, v.tag = uint64(x&maxID), slot, tag(x>>idBits)
+			if i = j + 5; v.tag == tUnset || v.tag == tBoxed || v.tag == tPart {
+				i = 0
+			}
+		case pickle.BinInt:
+			v.n, v.slot, v.tag = uint64(int64(int32(binary.LittleEndian.Uint32(w[j+1:])))), noSlot, tInt
+			i = j + 5
+		case pickle.BinInt1:
+			v.n, v.slot, v.tag = uint64(w[j+1]), noSlot, tInt
+			i = j + 2
+		default:
+			i = m.simple(v, w, j, base)
+		}
+		if i == 0 { // of another sort: back to before the key
+			i = at
 			break
 		}
-		if have |= 1 << key; m.vals[key].tag == tNone {
+		if have |= 1 << key; v.tag == tNone {
 			none |= 1 << key
 		} else {
 			none &^= 1 << key
 		}
-		order[k] = key
+		order[k&31] = uint8(key)
 		k++
-		i = e
+		at = i
 	}
 	m.marks = append(m.marks, open{height: len(m.stack)})
 	for _, key := range order[:k] {
 		m.stack = append(m.stack, value{n: uint64(key), slot: noSlot, tag: tText}, m.vals[key])
 	}
 	return i
-}
-
-// keyAt is the known key that a slot of the memo holds, 0 if it holds none.
-func (m *machine) keyAt(slot uint32) uint8 {
-	c := &m.known[slot%keyCache]
-	if c.slot == slot && c.key != 0 {
-		return c.key
-	}
-	x := m.memo.get(slot)
-	if tag(x>>idBits) != tText || x&maxID >= keys {
-		return 0
-	}
-	*c = knownKey{slot, uint8(x & maxID)}
-	return c.key
 }
 
 // finish makes of the dict at the top of the stack what the values of its keys say. An entry
@@ -212,30 +208,34 @@ func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 // frameRun takes a list's items, MARK read, if they are references to frames and nothing
 // else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
 func (m *machine) frameRun(w []byte) (stack uint32, end int) {
-	const get, long = byte(pickle.BinGet), byte(pickle.LongBinGet)
+	if first := bytes.IndexByte(w, byte(pickle.Appends)); first > 0 && (w[0] == byte(pickle.LongBinGet) || w[0] == byte(pickle.BinGet)) {
+		if x := m.runs.begins(m.mixer, w, first); x != nil {
+			return x.stack, int(x.n)
+		}
+		return m.newRun(w, first)
+	}
+	return 0, 0
+}
+
+// newRun is frameRun of bytes that are not remembered.
+func (m *machine) newRun(w []byte, first int) (stack uint32, end int) {
 	n := 0
-	for n+20 < len(w) {
-		if w[n] == long && w[n+5] == long {
-			n += 10
-		} else if c := w[n]; c == long {
+	for n+5 < len(w) {
+		if c := w[n]; c == byte(pickle.LongBinGet) {
 			n += 5
-		} else if c == get {
+		} else if c == byte(pickle.BinGet) {
 			n += 2
 		} else {
 			break
 		}
 	}
-	if n == 0 || w[n] != byte(pickle.Appends) {
+	if n == 0 || n >= len(w) || w[n] != byte(pickle.Appends) {
 		return 0, 0
 	}
-	raw := w[:n]
-	h := fold(maphash.Bytes(m.seed, raw))
-	id, ok := m.runs.find(h, raw)
+	id, ok := m.resolve(w[:n])
 	if !ok {
-		if id, ok = m.resolve(raw); !ok {
-			return 0, 0
-		}
-		m.runs.add(h, raw, id)
+		return 0, 0
 	}
+	m.runs.add(m.mixer, w[:n+1], first, id)
 	return id, n + 1
 }

@@ -54,6 +54,7 @@ func (m *machine) begin(l *value, items []value) error {
 				return nil
 			}
 			m.traces = append(m.traces, &trace{})
+			m.blocks.join()
 			m.become(l, value{tag: tTrace, n: uint64(len(m.traces) - 1)})
 			m.addEvents(m.traces[l.n], items)
 		case tBlock:

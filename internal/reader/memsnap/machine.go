@@ -71,7 +71,6 @@ type machine struct {
 	mixer      uint64
 
 	vals   [keys]value
-	known  [keyCache]knownKey
 	round  [wPowers]int64
 	powers uint32
 	ids    []uint32
@@ -82,14 +81,13 @@ type machine struct {
 	spans  []span
 	ooms   []oom
 
-	blocks     [][]evidence.MemBlock
-	blockCount uint32
-	ranges     [][]blockRange
-	pasts      []past
-	segments   []segment
-	lists      [][]int32
-	parts      []part
-	boxes      []value
+	blocks   blocks
+	ranges   [][]blockRange
+	pasts    []past
+	segments []segment
+	lists    [][]int32
+	parts    []part
+	boxes    []value
 
 	notes      []noteKey
 	noteIDs    map[noteKey]uint32
@@ -392,11 +390,8 @@ func (m *machine) store(slot uint32, v value) {
 		m.boxes = append(m.boxes, v)
 		w = pack(tBoxed, uint64(len(m.boxes)-1))
 	}
-	switch m.memo.holds(slot) {
-	case tFrame:
+	if m.memo.holds(slot) == tFrame {
 		m.runs = runs{}
-	case tText:
-		m.known[slot%keyCache] = knownKey{}
 	}
 	m.memo.put(slot, w)
 }

@@ -13,6 +13,9 @@ type memo struct {
 	count  uint32 // of all slots in use
 	apart  map[uint32]uint32
 
+	// recent holds what was fetched last, by the slot's last bits.
+	recent [256]struct{ not, word uint32 } // not is ^slot
+
 	words []uint32             // by code
 	codes [tStack + 1][]uint16 // by tag and id; 0 is none
 	fixed [tOther + 1]uint16   // of values that are alone of their tag
@@ -36,24 +39,36 @@ const (
 
 // get returns the word of slot i, 0 if nothing was stored.
 func (m *memo) get(i uint32) uint32 {
+	if r := &m.recent[uint8(i)]; r.not == ^i {
+		return r.word
+	}
+	return m.fetch(i)
+}
+
+func (m *memo) fetch(i uint32) uint32 {
 	if i >= m.n {
 		return m.apart[i]
 	}
-	c := &m.chunks[i>>memoBits]
+	c, at := &m.chunks[i>>memoBits], i&(memoChunk-1)
+	if c.words == nil && c.codes[at] == isEvent {
+		m.widen(c) // whoever fetches one entry may fetch many
+	}
+	var w uint32
 	if c.words != nil {
-		return c.words[i&(memoChunk-1)]
+		w = c.words[at]
+	} else {
+		w = m.words[c.codes[at]]
 	}
-	if k := c.codes[i&(memoChunk-1)]; k != isEvent {
-		return m.words[k]
-	}
-	m.widen(c) // whoever fetches one entry may fetch many
-	return c.words[i&(memoChunk-1)]
+	r := &m.recent[uint8(i)]
+	r.not, r.word = ^i, w
+	return w
 }
 
 // put stores w in slot i.
 func (m *memo) put(i, w uint32) {
 	switch {
 	case i < m.n:
+		m.recent[uint8(i)].not = 0 // of no slot that can be stored to
 	case i == m.n:
 		m.next()
 		if _, had := m.apart[i]; had {
