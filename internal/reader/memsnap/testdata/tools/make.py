@@ -3,6 +3,8 @@
 
   make.py testdata DIR   the files of testdata (README.md there)
   make.py random DIR     what TestGenerated compares with dump.py
+  make.py shared FILE [ENTRIES]    a large one for scripts/bench: stacks and functions are shared, as PyTorch does
+  make.py unshared FILE [ENTRIES]  the same with every function a dict of its own
 """
 import base64, copy, gzip, io, json, os, pickle, pickletools, random, struct, sys
 
@@ -322,5 +324,46 @@ def testdata(to):
         write(os.path.join(to, name), data)
 
 
+def large(to, entries, share):
+    r = random.Random(7)
+    fresh = lambda s: (s + " ")[:-1]  # a string object of its own, as PyTorch makes them
+    frames = [{"name": fresh("function_%d" % (i % 900)), "filename": fresh("/opt/lib/python3.11/site-packages/torch/nn/modules/file_%d.py" % (i % 40)), "line": i} for i in range(2000)]
+    stacks = []
+    for _ in range(4000):
+        base = r.choice(stacks)[: r.randrange(10, 30)] if stacks and r.random() < 0.7 else []
+        stacks.append(base + [frames[min(int(r.expovariate(1 / 400)), 1999)] for _ in range(r.randint(30, 60) - len(base))])
+
+    def stack():
+        s = stacks[min(int(r.expovariate(1 / 1000)), 3999)]
+        return list(s) if share else [{"name": fresh(f["name"]), "filename": fresh(f["filename"]), "line": f["line"]} for f in s]
+
+    segments, address = [], 0x7F0000000000
+    for _ in range(entries // 250):
+        blocks, at = [], address
+        for _ in range(25):
+            size = 512 * r.randrange(1, 9999)
+            blocks.append({"address": at, "size": size, "requested_size": size - 5, "state": "active_allocated", "frames": stack()})
+            at += size
+        n = at - address
+        segments.append({"device": 0, "address": address, "total_size": n, "allocated_size": n, "active_size": n, "requested_size": n, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": stack(), "blocks": blocks})
+        address = at + (2 << 20)
+    trace, live, t = [], [], 1_700_000_000_000_000
+    for _ in range(entries):
+        t += r.randrange(1, 900)
+        if r.random() < 0.5 or not live:
+            e = (0x7F0000000000 + 512 * r.randrange(10**8), 512 * r.randrange(1, 10**5), stack())
+            live.append(e)
+            action = "alloc"
+        else:
+            e, action = live.pop(r.randrange(max(0, len(live) - 500), len(live))), "free_completed"
+        trace.append({"action": action, "addr": e[0], "size": e[1], "stream": 0, "time_us": t, "compile_context": "N/A", "user_metadata": "", "frames": e[2]})
+    with open(to, "wb") as f:
+        pickle.dump({"segments": segments, "device_traces": [trace], "allocator_settings": {}, "external_annotations": []}, f, 4)
+
+
 if __name__ == "__main__":
-    {"random": randoms, "testdata": testdata}[sys.argv[1]](sys.argv[2])
+    what, to, *more = sys.argv[1:]
+    if what in ("shared", "unshared"):
+        large(to, int(more[0]) if more else 1_000_000, what == "shared")
+    else:
+        {"random": randoms, "testdata": testdata}[what](to)
