@@ -40,7 +40,7 @@ func Examine(ctx context.Context, s *evidence.MemSnapshot, device int, o Options
 	if run == nil {
 		return r, nil
 	}
-	r.fragment()
+	r.fragment(h)
 	if r.Fidelity.OK {
 		err = r.questions(ctx, h, run, p, o)
 	}
@@ -157,15 +157,16 @@ func (h *history) lacks(run *recorded) []string {
 	return out
 }
 
-// fragment says whether the first failed request would have fitted without waste.
-func (r *Replay) fragment() {
-	if len(r.OOMs) == 0 || !r.Room.Known {
+// fragment says whether the first failed request would have fitted without waste. It
+// needs the record alone, but one that is of a piece.
+func (r *Replay) fragment(h *history) {
+	if len(r.OOMs) == 0 || !r.Room.Known || !r.Fidelity.OK && h.count.contradictions()+h.count.afterAlloc+h.count.afterFree > 0 {
 		return
 	}
 	o := &r.OOMs[0]
 	f := &r.Fragment
 	f.Event, f.InUse, f.Request, f.Free, f.Largest = o.Event, o.Least, o.Request, o.Reserved-o.Active, o.Largest
-	need := o.Least + least512(o.Request)
+	need := o.Least + least512(h.leastRequest(o.Request))
 	f.Fits = need <= r.Room.Bytes
 	f.Known = f.Fits || need > r.Room.Most
 }
@@ -185,7 +186,7 @@ func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *pr
 		if c.Capacity > 0 {
 			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked"}
 		}
-		if q.set.GCThreshold != r.Settings.GCThreshold && q.set.Limit == 0 && q.room.Known {
+		if r.Settings.GCThreshold == 0 && q.set.GCThreshold > 0 && q.set.Limit == 0 && q.room.Known {
 			q.set.Limit = q.room.Bytes
 		}
 		a, err := r.answer(ctx, q)

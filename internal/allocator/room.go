@@ -118,12 +118,15 @@ func (h *history) room(p *profile, o Options) Room {
 	if o.Capacity > 0 {
 		r.Known, r.Bytes, r.Most = true, o.Capacity, o.Capacity
 		r.Basis = "as given: what the allocator may have in all"
+		for i := range p.ooms {
+			r.Limited = r.Limited || p.ooms[i].limited
+		}
 		return r
 	}
 	for i := range p.ooms {
 		if f := &p.ooms[i]; !r.Known || f.room < r.Bytes {
 			r.Known, r.Limited, r.Bytes, r.Most, r.Event = true, false, f.room, f.room, f.Event
-			r.Basis = fmt.Sprintf("the oom entry at event %d: reserved then, %d bytes, and what the device had free, %d bytes; what other processes use is taken to stay the same", f.Event, f.Reserved, f.DeviceFree)
+			r.Basis = fmt.Sprintf("the oom entry at event %d: reserved then, %d bytes, and what the device had free, %d bytes; what other processes use is taken to stay the same, and no memory fraction to allow less", f.Event, f.Reserved, f.DeviceFree)
 			if f.limited {
 				r.Limited, r.Most = true, f.most
 				r.Basis = fmt.Sprintf("the oom entry at event %d, although the device had %d bytes free and at most %d were wanted: a limit refused, or memory that the driver could not use; only what the allocator was once given is proved", f.Event, f.DeviceFree, h.needed(f.Request))

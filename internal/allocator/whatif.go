@@ -35,6 +35,7 @@ type assumption struct {
 	own   bool // releases right before a request were its own flush, and so were the frees that they completed
 	hold  bool // a capture forbids every flush; else those of private pools
 	least bool // the failed request asked for the least that was rounded to what its entry says
+	limit bool // a memory fraction allows exactly the room, so that a threshold works; else none is set
 	other bool // a failed request that a capture made had a new private pool; else the one that its stream used last
 }
 
@@ -53,6 +54,7 @@ func (q *question) assumptions(layout bool) []assumption {
 	add(len(q.run.early) > 0 || q.run.unsure() > 0, func(a *assumption) { a.own = true })
 	add(h.pools != nil || len(q.run.captures) > 0, func(a *assumption) { a.hold = true })
 	add(q.set.Roundup != h.set.Roundup && h.set.Roundup != [16]int64{}, func(a *assumption) { a.least = true })
+	add(q.set.GCThreshold != h.set.GCThreshold && q.set.Limit == 0, func(a *assumption) { a.limit = true })
 	add(!h.snap.Has.EventPools && len(q.run.captures) > 0, func(a *assumption) { a.other = true })
 	var out []assumption
 	all := 1<<len(dims) - 1
@@ -95,8 +97,12 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 			place = newDrop(h.top + 1<<60)
 		}
 	}
-	sim := New(q.set, place, h.snap.Streams, 0)
-	if q.set.Limit > 0 {
+	set := q.set
+	if as.limit && capacity > 0 {
+		set.Limit = capacity
+	}
+	sim := New(set, place, h.snap.Streams, 0)
+	if set.Limit > 0 {
 		sim.SetCapacity(capacity)
 	} else {
 		sim.allow(capacity, q.room.Limited)
@@ -255,7 +261,7 @@ func (r *Replay) answer(ctx context.Context, q *question) (Answer, error) {
 			return a, err
 		}
 	}
-	if a.Settings.GCThreshold != r.Settings.GCThreshold {
+	if r.Settings.GCThreshold == 0 && a.Settings.GCThreshold > 0 {
 		a.Why += "; garbage_collection_threshold works only with a memory fraction (torch.cuda.set_per_process_memory_fraction), taken to allow exactly the room"
 	}
 	return a, nil
@@ -310,6 +316,8 @@ func (r *Replay) unsure(q *question, layout bool) string {
 		return fmt.Sprintf("it hangs on how the %d blocks that were there before the trace would lie under this setting, which is not recorded: start recording before the model is built", r.Initial.Blocks)
 	case q.h.pools != nil || len(q.run.captures) > 0:
 		return "it hangs on when captures of CUDA graphs ran, in which cached memory cannot be released; that is not recorded"
+	case q.set.GCThreshold != r.Settings.GCThreshold && q.set.Limit == 0:
+		return "it hangs on whether a memory fraction is set, without which garbage_collection_threshold does nothing; that is not recorded"
 	case q.run.fid.CurveWorst > 0:
 		return fmt.Sprintf("the margin is smaller than what the replay is off by under the recorded settings, up to %d bytes", q.run.fid.CurveWorst)
 	case len(q.run.early) > 0 || q.run.unsure() > 0:
