@@ -261,21 +261,34 @@ func namesOf(d *incident.MemoryDevice) map[int]string {
 		case s.Own != "":
 			out[i] = s.Own
 		case len(s.Frames) > 0:
-			out[i] = s.Frames[0]
+			out[i] = shortFrame(s.Frames[0])
 		}
 	}
 	return out
 }
 
-// innermost is the function of a frame, without its parameters and namespaces.
+// innermost is the function of a frame, without its parameters and namespaces; of
+// at::_ops::linear::call, which only calls it, it is linear.
 func innermost(frame string) string {
 	name, _, _ := strings.Cut(frame, "(")
-	name = strings.TrimSpace(name)
-	if i := strings.LastIndex(name, "::"); i >= 0 {
-		name = name[i+2:]
+	parts := strings.Split(strings.TrimSpace(name), "::")
+	n := len(parts) - 1
+	if n > 0 && (parts[n] == "call" || parts[n] == "redispatch") {
+		n--
 	}
-	if name == "" {
+	if parts[n] == "" {
 		return frame
 	}
-	return name
+	return parts[n]
+}
+
+// longPath is all but the last two parts of a path in a frame.
+var longPath = regexp.MustCompile(`\([^()]*/([^/()]+/[^/()]+:\d+\))$`)
+
+// shortFrame is a frame of Python with a short path, or one of C++ without parameters.
+func shortFrame(frame string) string {
+	if name, _, _ := strings.Cut(frame, "("); strings.Contains(name, "::") {
+		return name
+	}
+	return longPath.ReplaceAllString(frame, "($1")
 }
