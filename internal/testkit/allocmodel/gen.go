@@ -33,6 +33,9 @@ func New(seed uint64, size int) *Case {
 	}
 	c.Program = &Program{Ops: b.ops, Frames: genericFrames(), Stacks: genericStacks()}
 	c.Settings = drawSettings(r)
+	if c.Settings.MaxSplit > 0 && seed%3 == 0 {
+		c.Settings.MaxSplit = []int64{20, 32, 64}[seed/3%3] << 20 // sizes of requests, too
+	}
 	c.Options = Options{Survive: chance(r, .15), FreeStacks: chance(r, .5)}
 	c.Device = c.drawDevice(r)
 	if chance(r, .3) {
