@@ -399,6 +399,8 @@ func (x *trial) open() string {
 		return "a call of empty_cache right before a request for new memory"
 	case len(run.Failed) == 0 && run.Retries > 0:
 		return "a flush that no oom entry explains"
+	case run.Retries > 0 && x.c.Settings.Expandable && x.c.Settings.MaxSplit > 0:
+		return "a flush after which nothing new is mapped"
 	}
 	return ""
 }
