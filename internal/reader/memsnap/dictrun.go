@@ -1,8 +1,8 @@
 package memsnap
 
 import (
-	"bytes"
 	"encoding/binary"
+	"hash/maphash"
 
 	"github.com/inquest-dev/inquest/internal/format/pickle"
 )
@@ -208,34 +208,96 @@ func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 // frameRun takes a list's items, MARK read, if they are references to frames and nothing
 // else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
 func (m *machine) frameRun(w []byte) (stack uint32, end int) {
-	if first := bytes.IndexByte(w, byte(pickle.Appends)); first > 0 && (w[0] == byte(pickle.LongBinGet) || w[0] == byte(pickle.BinGet)) {
-		if x := m.runs.begins(m.mixer, w, first); x != nil {
-			return x.stack, int(x.n)
-		}
-		return m.newRun(w, first)
-	}
-	return 0, 0
-}
-
-// newRun is frameRun of bytes that are not remembered.
-func (m *machine) newRun(w []byte, first int) (stack uint32, end int) {
+	const long = byte(pickle.LongBinGet)
 	n := 0
-	for n+5 < len(w) {
-		if c := w[n]; c == byte(pickle.LongBinGet) {
+	for n+10 < len(w) {
+		if w[n] == long && w[n+5] == long {
+			n += 10
+		} else if w[n] == long {
 			n += 5
-		} else if c == byte(pickle.BinGet) {
+		} else if w[n] == byte(pickle.BinGet) {
 			n += 2
 		} else {
 			break
 		}
 	}
-	if n == 0 || n >= len(w) || w[n] != byte(pickle.Appends) {
+	if n == 0 || w[n] != byte(pickle.Appends) {
 		return 0, 0
 	}
-	id, ok := m.resolve(w[:n])
+	raw := w[:n]
+	h := fold(maphash.Bytes(m.seed, raw))
+	id, ok := m.runs.find(h, raw)
 	if !ok {
-		return 0, 0
+		if id, ok = m.resolve(raw); !ok {
+			return 0, 0
+		}
+		m.runs.add(h, raw, id)
 	}
-	m.runs.add(m.mixer, w[:n+1], first, id)
 	return id, n + 1
+}
+
+// frameDict takes a frame that is not shared: a dict with its own strings, as MEMOIZE names no
+// slots the same bytes each time. It returns how many bytes it took, 0 if another
+// dict begins here.
+func (m *machine) frameDict(w []byte, base int64) int {
+	if w[1] != byte(pickle.Memoize) || w[2] != byte(pickle.Mark) || m.memo.n != m.memo.count || len(w) < 2*pairsMin {
+		return 0
+	}
+	i := 3
+	for range 2 { // key, string
+		if i = behindGet(w, i); w[i] != byte(pickle.ShortBinUnicode) {
+			return 0
+		}
+		if i += 2 + int(w[i+1]); w[i] != byte(pickle.Memoize) {
+			return 0
+		}
+		i++
+	}
+	switch i = behindGet(w, i); pickle.Op(w[i]) {
+	case pickle.BinInt1:
+		i += 2
+	case pickle.BinInt2:
+		i += 3
+	case pickle.BinInt:
+		i += 5
+	default:
+		return 0
+	}
+	if w[i] != byte(pickle.SetItems) {
+		return 0
+	}
+	raw := w[:i+1]
+	h := fold(maphash.Bytes(m.seed, raw))
+	if id, ok := m.dicts.find(h, raw); ok {
+		f := &m.frames[id]
+		slot := m.memo.n
+		m.memo.put(slot, pack(tFrame, uint64(id)))
+		m.memo.put(slot+1, pack(tText, uint64(f.name)))
+		m.memo.put(slot+2, pack(tText, uint64(f.file)))
+		m.stack = append(m.stack, value{n: uint64(id), slot: slot, tag: tFrame})
+		return i + 1
+	}
+	first := m.memo.n
+	m.stack = append(m.stack, value{slot: first, tag: tDict})
+	m.memo.put(first, pack(tDict, 0))
+	n := 3 + m.dictRun(w[3:], base+3)
+	if v := m.top1(); n == i+1 && v.tag == tFrame && v.slot == first {
+		// The strings must be the name and the file, in this order, to be put again.
+		f := &m.frames[v.n]
+		if m.memo.n == first+3 && m.memo.get(first+1) == pack(tText, uint64(f.name)) && m.memo.get(first+2) == pack(tText, uint64(f.file)) {
+			m.dicts.add(h, raw, uint32(v.n))
+		}
+	}
+	return n
+}
+
+// behindGet is what follows a fetch from the memo at i, or i.
+func behindGet(w []byte, i int) int {
+	switch w[i] {
+	case byte(pickle.BinGet):
+		return i + 2
+	case byte(pickle.LongBinGet):
+		return i + 5
+	}
+	return i
 }

@@ -1,7 +1,6 @@
 package memsnap
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"slices"
 )
@@ -132,11 +131,8 @@ func (s *stacks) id(seed uint64, frames []uint32) uint32 {
 	return id
 }
 
-// runs remember which bytes, references to the memo up to APPENDS, were which stack. They hold
-// only as long as no slot of the memo is stored to a second time.
-//
-// They are found by some of the bytes before the first that is an APPENDS or looks like one, and all
-// bytes are compared then.
+// runs remember which bytes were which stack or frame: all bytes are compared, not only their
+// hash. They hold only as long as no slot of the memo that they name is stored to again.
 type runs struct {
 	index table
 	list  []run
@@ -146,55 +142,29 @@ type runs struct {
 
 type run struct {
 	chunk, from, n uint32
-	stack          uint32
+	id             uint32 // of the stack or frame
 }
 
 const (
 	runChunk = 64 << 10
 	maxRuns  = 16 << 20 // bytes of runs that are remembered
-	maxAlike = 8        // runs that are compared for one
 )
 
-// sample is a hash of some of the first n bytes of w, which has 8 more.
-func sample(seed uint64, w []byte, n int) uint32 {
-	at := func(i int) uint64 { return binary.LittleEndian.Uint64(w[i:]) }
-	if n < 8 {
-		return mix(seed, uint64(n), at(0)<<(64-8*n))
+// find returns what raw, whose hash is h, was.
+func (r *runs) find(h uint32, raw []byte) (id uint32, ok bool) {
+	i, ok := r.index.find(h, func(i uint32) bool {
+		x := &r.list[i]
+		return string(r.raw[x.chunk][x.from:x.from+x.n]) == string(raw)
+	})
+	if !ok {
+		return 0, false
 	}
-	h := mix(seed, uint64(n)^at(0)*3, at(n-8))
-	if n < 64 {
-		return h
-	}
-	return mix(seed^uint64(h)<<32, at(n/2)^at(n/4)*5, at(n/4+n/2)^at(n/8+n/4+n/2)*7)
-}
-
-// begins returns the run with which w begins, nil if none is known.
-func (r *runs) begins(seed uint64, w []byte, first int) *run {
-	if len(r.index.slots) == 0 || len(w) < first+8 {
-		return nil
-	}
-	h, alike := sample(seed, w, first), 0
-	mask := uint32(len(r.index.slots) - 1)
-	for i := h & mask; alike < maxAlike; i = (i + 1) & mask {
-		s := r.index.slots[i]
-		if s == 0 {
-			return nil
-		}
-		if uint32(s>>32) != h {
-			continue
-		}
-		x := &r.list[uint32(s)-1]
-		if int(x.n) <= len(w) && string(w[:x.n]) == string(r.raw[x.chunk][x.from:x.from+x.n]) {
-			return x
-		}
-		alike++
-	}
-	return nil
+	return r.list[i].id, true
 }
 
 // add remembers raw, unless there is too much already.
-func (r *runs) add(seed uint64, raw []byte, first int, stack uint32) {
-	if r.bytes+len(raw) > maxRuns || len(raw) > runChunk || first+8 > cap(raw) {
+func (r *runs) add(h uint32, raw []byte, id uint32) {
+	if r.bytes+len(raw) > maxRuns || len(raw) > runChunk {
 		return
 	}
 	last := len(r.raw) - 1
@@ -202,8 +172,8 @@ func (r *runs) add(seed uint64, raw []byte, first int, stack uint32) {
 		r.raw = append(r.raw, make([]byte, 0, runChunk))
 		last++
 	}
-	r.index.add(sample(seed, raw[:first+8], first), uint32(len(r.list)))
-	r.list = append(r.list, run{uint32(last), uint32(len(r.raw[last])), uint32(len(raw)), stack})
+	r.index.add(h, uint32(len(r.list)))
+	r.list = append(r.list, run{uint32(last), uint32(len(r.raw[last])), uint32(len(raw)), id})
 	r.raw[last] = append(r.raw[last], raw...)
 	r.bytes += len(raw)
 }

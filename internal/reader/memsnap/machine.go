@@ -66,7 +66,8 @@ type machine struct {
 	frames     []frame
 	frameIndex table
 	stacks     stacks
-	runs       runs
+	runs       runs // by the references in a list of frames
+	dicts      runs // by the bytes of a frame's dict
 	seed       maphash.Seed
 	mixer      uint64
 
@@ -228,6 +229,10 @@ func (m *machine) fast() error {
 			v, n = value{n: uint64(m.texts.id(m.seed, w[i+2:i+2+k])), slot: noSlot, tag: tText}, 2+k
 		case pickle.EmptyDict:
 			m.flush()
+			if k := m.frameDict(w[i:], base+int64(i)); k > 0 {
+				i += k
+				continue
+			}
 			v = value{slot: noSlot, tag: tDict}
 		case pickle.EmptyList:
 			v = value{slot: noSlot, tag: tList}
@@ -390,8 +395,11 @@ func (m *machine) store(slot uint32, v value) {
 		m.boxes = append(m.boxes, v)
 		w = pack(tBoxed, uint64(len(m.boxes)-1))
 	}
-	if m.memo.holds(slot) == tFrame {
+	switch m.memo.holds(slot) {
+	case tFrame:
 		m.runs = runs{}
+	case tText:
+		m.dicts = runs{}
 	}
 	m.memo.put(slot, w)
 }

@@ -71,11 +71,13 @@ func (m *memo) put(i, w uint32) {
 		m.recent[uint8(i)].not = 0 // of no slot that can be stored to
 	case i == m.n:
 		m.next()
-		if _, had := m.apart[i]; had {
-			delete(m.apart, i)
-			m.count--
-		}
 		m.count++
+		if len(m.apart) > 0 {
+			if _, had := m.apart[i]; had {
+				delete(m.apart, i)
+				m.count--
+			}
+		}
 	default:
 		if _, had := m.apart[i]; !had {
 			m.count++
