@@ -32,6 +32,7 @@ type MemSnapshot struct {
 	Pools   [][2]int64   // Pools[i] is the id of pool i; pool 0 is (0,0), the default pools
 	Notes   []MemNote    // Notes[0] is empty
 	Damage  []SnapDamage // what could not be read; what could is above
+	Cut     bool         // the file breaks off, or was given up: there was more
 
 	// Timeline is what a file of the form "timeline" holds, which has nothing of the above;
 	// nil otherwise.
@@ -51,6 +52,7 @@ type MemSections struct {
 	EventPools   bool // trace entries state their pool
 	Times        bool
 	Overflowed   bool // the file itself says that older entries were lost
+	Profile      bool // made of a profile (profile_plot): its segments are ranges of addresses, not the allocator's
 }
 
 // A SnapDamage is a part that could not be read.

@@ -88,8 +88,11 @@ func (w *walk) weigh(f *incident.MemoryFragmentation, g *incident.MemoryGrowth, 
 		}
 	case !known:
 		f.Missing = "what the program needed after the refused request: no earlier step came so far"
+	case r.active+r.request+need > r.reserved+r.free:
+		f.Standing = incident.Possible
+		f.Missing = fmt.Sprintf("room for the rest of the step: earlier ones needed up to %s more after the same place, in proportion, and what was in use, the request and that are more than the %s that there were", evidence.Bytes(need), evidence.Bytes(r.reserved+r.free))
 	case a.HasMargin && need > a.Margin && r.active+r.request+need > top:
-		f.Missing = fmt.Sprintf("room for the rest of the step: earlier ones needed up to %s more after the same place, and the setting leaves %s", evidence.Bytes(need), evidence.Bytes(a.Margin))
+		f.Missing = fmt.Sprintf("proof that the rest of the step has room: earlier ones needed up to %s more after the same place, in proportion, and the replay leaves %s at its own peak", evidence.Bytes(need), evidence.Bytes(a.Margin))
 	default:
 		f.Standing, f.Missing = incident.Established, ""
 		f.Says += fmt.Sprintf(", and the rest of the step, for which earlier ones needed at most %s more, has room: it was a matter of layout", evidence.Bytes(need))

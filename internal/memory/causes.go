@@ -39,8 +39,8 @@ func (w *walk) causes(ctx context.Context, m *moment) ([]incident.MemoryCause, e
 		graph = nil // steps let go of their graphs, evaluation does not
 	}
 	for _, c := range []*incident.MemoryCause{graph, eval, w.states(m), w.spike(m), w.checkpoint(peak), w.outsideCause()} {
-		if c == nil {
-			continue
+		if c == nil || w.m.Cut && !c.Value {
+			continue // what the rest of a damaged file would show cannot be ruled out
 		}
 		if c.Spans == nil {
 			c.Spans = []evidence.Span{}

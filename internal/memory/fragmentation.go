@@ -194,6 +194,10 @@ func (w *walk) fitting(r *refusal) int64 {
 // decided only by what could not have fitted at all, or by a replay.
 func (w *walk) says(f *incident.MemoryFragmentation, blocks int) {
 	reserved := w.reservedAtEnd()
+	if w.m.Has.Profile {
+		f.Says, f.Standing, f.Missing = "what the file calls segments are ranges of addresses: a profile does not know the allocator's", incident.Undecidable, "segments: a memory snapshot holds them"
+		return
+	}
 	if reserved == 0 {
 		f.Says, f.Standing, f.Missing = "nothing is reserved at the end", incident.Undecidable, "segments"
 		return
@@ -206,6 +210,10 @@ func (w *walk) says(f *incident.MemoryFragmentation, blocks int) {
 		f.Says = fmt.Sprintf("all of the %s reserved is in use", evidence.Bytes(reserved))
 	}
 	r := w.decisive()
+	if r == nil && w.m.Cut {
+		f.Standing, f.Missing = incident.Undecidable, "the rest of the file: it is damaged, and whether a request was refused may stand there"
+		return
+	}
 	if r == nil {
 		f.Standing, f.Missing = incident.Undecidable, "a request that was refused: no oom entry ends the trace"
 		if len(w.refused) > 0 {

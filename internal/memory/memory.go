@@ -60,7 +60,12 @@ func Examine(ctx context.Context, m *evidence.MemSnapshot, o Options) (*incident
 	if len(used) == 0 {
 		out.Lacks = append(out.Lacks, "neither segments nor entries: nothing of the GPU was in use, or nothing was recorded")
 	}
-	if !m.Has.Settings {
+	switch {
+	case m.Cut:
+		out.Lacks = append(out.Lacks, "what follows where it is damaged: the end of its history and what it led to, so that nothing is replayed and nothing ruled out")
+	case m.Has.Profile:
+		out.Lacks = append(out.Lacks, "segments and the reserve: it was made of a profile, whose segments are only ranges of addresses")
+	case !m.Has.Settings:
 		out.Lacks = append(out.Lacks, "the allocator's settings: PyTorch before 2.1, or a tool, wrote the file without them")
 	}
 	return out, nil
@@ -207,7 +212,7 @@ func (w *walk) lacks(d *incident.MemoryDevice) []string {
 	if len(w.initial) > 0 {
 		add("the history of %s, %s, that are older than the trace: they were allocated before the recording began, or their entries were lost", count(len(w.initial), "block"), evidence.Bytes(w.base))
 	}
-	if w.ends {
+	if w.ends && w.actions[evidence.MemFreeRequested] > 0 {
 		add("completed frees: blocks count as gone when their free was asked for")
 	}
 	if w.lost.n > 0 {
@@ -233,7 +238,7 @@ func (w *walk) lacks(d *incident.MemoryDevice) []string {
 			add("the stacks of %s of what was active at the peak", percent(none, d.Peak.Active))
 		}
 	}
-	if d.Peak != nil && d.Peak.Active > d.Peak.Reserved {
+	if d.Peak != nil && d.Peak.Active > d.Peak.Reserved && !w.m.Has.Profile {
 		add("segments that its history fits: at the peak %s are active and %s reserved", evidence.Bytes(d.Peak.Active), evidence.Bytes(d.Peak.Reserved))
 	}
 	if !w.m.Has.Times {

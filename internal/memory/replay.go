@@ -28,7 +28,7 @@ const expandable = "expandable_segments:True"
 // replay runs the history of the device through the simulated allocator, and gives
 // the fragmentation the standing that it proves.
 func (w *walk) replay(ctx context.Context, d *incident.MemoryDevice) error {
-	if w.o.Replay.Off || w.bare() || w.actions[evidence.MemAlloc]+w.actions[evidence.MemOOM] == 0 {
+	if w.o.Replay.Off || w.m.Cut || w.m.Has.Profile || w.bare() || w.actions[evidence.MemAlloc]+w.actions[evidence.MemOOM] == 0 {
 		return nil
 	}
 	o := allocator.Options{Auto: w.o.Replay.Auto, Try: w.o.Replay.Try}

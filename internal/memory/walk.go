@@ -190,6 +190,9 @@ func segmentFor(n int64) int64 {
 
 func (w *walk) reservedAtEnd() int64 {
 	var n int64
+	if w.m.Has.Profile {
+		return 0
+	}
 	for i := range w.m.Segments {
 		if s := &w.m.Segments[i]; s.Device == w.device {
 			n += sane(s.Total)

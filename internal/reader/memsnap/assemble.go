@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -42,7 +44,7 @@ func (m *machine) assemble(v value, whole bool) *result {
 	r := &result{MemSnapshot: s, first: map[int]int64{}}
 	s.Frames = make([]evidence.MemFrame, len(m.frames))
 	for i, f := range m.frames {
-		s.Frames[i] = evidence.MemFrame{Name: m.texts.list[f.name], File: m.texts.list[f.file], Line: int(f.line)}
+		s.Frames[i] = profiled(evidence.MemFrame{Name: m.texts.list[f.name], File: m.texts.list[f.file], Line: int(f.line)})
 	}
 	s.Notes = make([]evidence.MemNote, len(m.notes))
 	for i, n := range m.notes {
@@ -206,4 +208,27 @@ func (m *machine) tell(s *evidence.MemSnapshot) {
 	say(m.over.boxes, "numbers that are shared are over the limit and left out")
 	say(m.strays, "items of lists are of another sort than their list and left out")
 	say(m.late, "objects are filled on after they were complete; what came late is left out")
+}
+
+// profiled takes a frame of a profile apart (torch/cuda/_memory_viz.py, _profile_to_snapshot): its
+// name is "FILE(LINE): FUNCTION", and its file "none". Other names of a profile, such as those of
+// functions in C, have no file.
+func profiled(f evidence.MemFrame) evidence.MemFrame {
+	if f.File != "none" || f.Line != 0 {
+		return f
+	}
+	f.File = ""
+	place, name, ok := strings.Cut(f.Name, "): ")
+	if !ok {
+		return f
+	}
+	at := strings.LastIndexByte(place, '(')
+	if at <= 0 {
+		return f
+	}
+	line, err := strconv.ParseUint(place[at+1:], 10, 31)
+	if err != nil {
+		return f
+	}
+	return evidence.MemFrame{Name: name, File: place[:at], Line: int(line)}
 }

@@ -117,7 +117,7 @@ func runPickle(r io.Reader) (*result, error) {
 			d.Offset = at.Offset
 		}
 		got.Damage = append(got.Damage, d)
-		got.cut = true
+		got.cut, got.Cut = true, true
 	}
 	got.end = m.sc.Offset()
 	return got, nil

@@ -391,6 +391,10 @@ func (m *machine) segment(have set) value {
 		Allocated: m.num(have, kAllocatedSize), Active: m.num(have, kActiveSize), Requested: m.num(have, kRequestedSize),
 		Stream: m.stream(have), Small: m.text(have, kSegmentType) == wSmall, Stack: m.stackOf(have),
 	}, blocks: noBlocks, end: m.at}
+	if len(m.segments) == 0 {
+		m.has.Profile = true
+	}
+	m.has.Profile = m.has.Profile && have.has(kBlocks) && !have.has(kAllocatedSize) && !have.has(kSegmentType)
 	if have.has(kSegmentPool) && m.vals[kSegmentPool].tag == tPair {
 		s.Pool = m.pool(m.vals[kSegmentPool].n)
 		m.has.SegmentPools = true

@@ -140,7 +140,7 @@ func fromTimeline(r io.Reader) (*result, error) {
 		text = "the list ends early"
 	}
 	got.Damage = append(got.Damage, evidence.SnapDamage{Offset: n.at, Text: text})
-	got.cut = true
+	got.cut, got.Cut = true, true
 	return got, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -120,6 +121,14 @@ func TestTorchProfile(t *testing.T) {
 		if s.Form != form {
 			t.Errorf("%s: form %q, want %q", name, s.Form, form)
 		}
+		if !s.Has.Profile {
+			t.Errorf("%s: not known as a profile's", name)
+		}
+		if !slices.ContainsFunc(s.Frames, func(f evidence.MemFrame) bool {
+			return f.Name == "train" && f.File == "make-memory-files.py" && f.Line > 0
+		}) {
+			t.Errorf("%s: the frames have no places", name)
+		}
 		seen := map[string]bool{}
 		for _, n := range s.Notes {
 			seen[n.Category] = true
@@ -142,6 +151,9 @@ func TestTorchPages(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(torchDir, "snapshot.pickle"), b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if decodeTorch(t, "snapshot.pickle").Has.Profile {
+		t.Error("a snapshot is taken for a profile's")
 	}
 	checkTotals(t, "snapshot.pickle", decodeTorch(t, "snapshot.pickle"), readTruth(t, "snapshot"))
 	for _, name := range []string{"trace_plot.html", "segment_plot.html"} {

@@ -1,0 +1,104 @@
+package memory_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/memory"
+	"github.com/inquest-dev/inquest/internal/testkit/allocmodel"
+)
+
+// TestBeyond: that another setting serves the refused request does not make the layout the
+// cause, where the run would have failed all the same a little later, or may have.
+func TestBeyond(t *testing.T) {
+	const path = "../../examples/fragmentation/snapshot.pickle"
+	check := func(what string, m *evidence.MemSnapshot, standing, missing string) {
+		t.Helper()
+		d := examine(t, m, memory.Options{})
+		r := d.Replay
+		if r == nil || !r.Fidelity.OK || len(r.Answers) != 1 || r.Answers[0].Answer != incident.Avoided {
+			t.Errorf("%s: expandable segments do not serve the request: %+v", what, r)
+			return
+		}
+		if f := d.Fragmentation; f.Standing != standing || !strings.Contains(f.Missing, missing) {
+			t.Errorf("%s: fragmentation is %s, missing %q; want %s, missing %q", what, f.Standing, f.Missing, standing, missing)
+		}
+	}
+	check("the run as it was", decode(t, path), incident.Established, "")
+
+	// Free memory in pieces of 36 MiB; the step that fails asks for 60 MiB in one piece, and would ask for as much
+	// again, as the steps before it did in small.
+	for _, c := range []struct {
+		again             int64
+		standing, missing string
+	}{{6 * mib, incident.Established, ""}, {20 * mib, incident.Supported, "proof that the rest of the step has room"}, {40 * mib, incident.Possible, "room for the rest of the step"}} {
+		p := newProgram()
+		var big []int
+		for range 6 {
+			big = append(big, p.alloc(80*mib, "plain", 1))
+		}
+		for _, b := range big {
+			p.free(b)
+			p.alloc(44*mib, "plain", 2)
+		}
+		for range 5 {
+			p.train(true, func() {
+				x := []int{p.alloc(20*mib, "forward", 40)}
+				for left := c.again; left > 0; left -= 20 * mib {
+					x = append(x, p.alloc(min(left, 20*mib), "forward", 41))
+				}
+				p.free(x...)
+			}, nil)
+		}
+		p.Ops = append(p.Ops, allocmodel.Op{Kind: allocmodel.StepStart, Name: "ProfilerStep#5"})
+		for l := range 5 {
+			p.alloc(8*mib, "forward", 10+l)
+		}
+		p.alloc(60*mib, "forward", 40)
+		check(fmt.Sprintf("%d MiB more are needed", 3*c.again/mib), p.snapshot(502*mib), c.standing, c.missing)
+	}
+
+	m := decode(t, path)
+	for _, e := range m.Traces[0].All() {
+		e.Stack = 0
+	}
+	check("no stacks: what the step needs further is not known", m, incident.Supported, "what the program needed after the refused request")
+
+	for capacity := int64(150 * mib); capacity < 260*mib; capacity += 2 * mib {
+		p := newProgram()
+		for range 25 {
+			p.train(true, nil, func() { p.alloc(12*mib, "plain", 200) })
+		}
+		d := examine(t, p.snapshot(capacity), memory.Options{})
+		if r := d.Replay; r != nil && len(r.Answers) == 1 && r.Answers[0].Answer == incident.Avoided {
+			if f := d.Fragmentation; f.Standing != incident.Possible && f.Standing != incident.Supported || !strings.Contains(f.Missing, "piles up") {
+				t.Errorf("a leak on a card of %d MiB: fragmentation is %s, missing %q", capacity/mib, f.Standing, f.Missing)
+			}
+		}
+	}
+}
+
+// TestCut: what a damaged file does not show is not ruled out, and nothing is replayed.
+func TestCut(t *testing.T) {
+	m := decode(t, "../../testdata/snapshots/retained-graph/snapshot.pickle")
+	whole := examine(t, m, memory.Options{})
+	m.Cut = true
+	d := examine(t, m, memory.Options{})
+	if whole.Replay == nil || d.Replay != nil {
+		t.Error("a damaged history is replayed")
+	}
+	denied := func(d *incident.MemoryDevice) (n int) {
+		for _, c := range d.Causes {
+			if !c.Value {
+				n++
+			}
+		}
+		return n
+	}
+	if denied(whole) == 0 || denied(d) != 0 || cause(d, "graph_held") != "true" {
+		t.Errorf("of a damaged history: %+v", d.Causes)
+	}
+}
