@@ -176,7 +176,7 @@ func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *pr
 	changes := append([]Change(nil), o.Try...)
 	asked := len(changes)
 	if o.Auto {
-		changes = append(changes, r.search(h, p)...)
+		changes = append(changes, r.search(h, run, p)...)
 	}
 	for i, c := range changes {
 		q := &question{h: h, run: run, change: c, set: r.Settings, room: r.Room}

@@ -18,8 +18,7 @@ type history struct {
 
 	initial      []Segment
 	reservations []Reservation
-	floors       []uint64 // where known ranges begin, sorted: no reservation reaches into another's range
-	top, bottom  uint64   // around every recorded address
+	top, bottom  uint64 // around every recorded address
 
 	// slots says for each event which block it is about; -1: none that is known. Each
 	// block has a slot from its alloc to the end of its free.
