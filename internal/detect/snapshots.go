@@ -80,9 +80,14 @@ func TieSnapshot(in Input) SnapshotTie {
 		t.Timeless = m.Span.Artifact != t.OOM.Span.Artifact && !timed(in, m)
 	}
 	for _, o := range ooms {
-		if t.OOM == nil || o.Span.Artifact != t.OOM.Span.Artifact {
-			apart(o, why[o])
+		switch {
+		case t.OOM == nil:
+		case o.Span.Artifact == t.OOM.Span.Artifact:
+			continue
+		case t.OOM.Who.Rank != evidence.None && o.Who.Rank != evidence.None && o.Who.Rank != t.OOM.Who.Rank:
+			continue // another rank's, which is compared by its peak
 		}
+		apart(o, why[o])
 	}
 	return t
 }

@@ -64,7 +64,7 @@ func TestSnapshotPairs(t *testing.T) {
 		fragmentation         string // its standing
 		remedy                string
 	}{
-		{"fragmentation", "fragmentation", incident.Established, map[string]string{"replay.faithful": "true", "replay.fits": "true", "replay.expandable_avoids": "true", "replay.avoided_by": "expandable_segments:True", "snapshot.grows": "false"}, incident.Established, "Start with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+		{"fragmentation", "fragmentation", incident.Established, map[string]string{"replay.faithful": "true", "replay.fits": "true", "replay.expandable_avoids": "true", "replay.avoided_by": "expandable_segments:True", "snapshot.grows": "false", "snapshot.layout": "true"}, incident.Established, "Start with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
 		{"does-not-fit", "sequence-spike", incident.Supported, map[string]string{"replay.faithful": "true", "replay.fits": "false", "replay.expandable_avoids": "false", "snapshot.sequence_spike": "true"}, incident.RuledOut, "length"},
 		{"retained-graph", "retained-graph", incident.Established, map[string]string{"snapshot.graph_held": "true", "replay.fits": "false"}, incident.RuledOut, "detach"},
 		{"optimizer-first-step", "optimizer-first-step", incident.Established, map[string]string{"snapshot.optimizer_states": "true", "replay.expandable_avoids": "false", "snapshot.outside_allocator": "false"}, incident.RuledOut, "optimizer"},
