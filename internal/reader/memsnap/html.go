@@ -83,15 +83,14 @@ type quoted struct {
 
 func (q *quoted) Read(b []byte) (int, error) {
 	for !q.done {
-		w, err := q.p.Peek(1)
-		if err != nil {
+		if _, err := q.p.Peek(1); err != nil {
 			q.done, q.cut = true, true
 			if err != io.EOF {
 				return 0, err
 			}
 			break
 		}
-		w, _ = q.p.Peek(min(q.p.Buffered(), len(b)))
+		w, _ := q.p.Peek(min(q.p.Buffered(), len(b)))
 		if i := bytes.IndexByte(w, '"'); i >= 0 {
 			w, q.done = w[:i], true
 		}
