@@ -1,5 +1,5 @@
 // Package allocmodel is a deliberately simple model of PyTorch's caching allocator for
-// CUDA (c10/cuda/CUDACachingAllocator.cpp, native backend, 2.1 and newer), a seeded
+// CUDA (c10/cuda/CUDACachingAllocator.cpp, native backend, 2.2 and newer), a seeded
 // generator of programs that use it, and a writer of the snapshots that PyTorch would
 // have left behind. Tests hold other code to it.
 //
@@ -39,7 +39,17 @@ type Settings struct {
 	MaxSplit    int64 // bytes; negative: unlimited
 	GCThreshold float64
 	Roundup     [16]int64 // divisions for sizes from 1, 2, 4 ... 32768 MiB; 0 or 1: off
+	Ties        Ties      // by the version of PyTorch, which no snapshot states
 }
+
+// Ties is the rule by which one of several free blocks of equal size is taken.
+type Ties uint8
+
+const (
+	ByAddress Ties = iota // the lowest: up to 2.11
+	ByBlock               // the one that was made first, as a split makes one for its low part: 2.12
+	BySegment             // the one whose segment was made first, then the lowest: 2.13 and newer
+)
 
 // Default are the settings of a process that changed none.
 func Default() Settings { return Settings{MaxSplit: -1} }

@@ -19,8 +19,8 @@ func (m *Model) newMemory(p *pool, size int64, stream uint64, stack uint32) *blo
 	if ask > m.deviceFree() {
 		return nil
 	}
-	s := &segment{pool: p, stream: stream, stack: stack}
-	b := &block{addr: m.place(ask), size: ask, seg: s, mapped: true, bornAt: p.lookups}
+	s := m.newSegment(segment{pool: p, stream: stream, stack: stack})
+	b := m.newBlock(block{addr: m.place(ask), size: ask, seg: s, mapped: true, bornAt: p.lookups})
 	s.blocks = []*block{b}
 	m.segs = append(m.segs, s)
 	m.total += ask
@@ -108,10 +108,10 @@ func (m *Model) roomIn(p *pool, size int64, stream uint64) *block {
 			return all[first]
 		}
 	}
-	s := &segment{pool: p, stream: stream, expandable: true}
+	s := m.newSegment(segment{pool: p, stream: stream, expandable: true})
 	span := m.dev.Capacity + m.dev.Capacity/8
 	span = (span + s.page() - 1) / s.page() * s.page()
-	b := &block{addr: m.place(span), size: span, seg: s}
+	b := m.newBlock(block{addr: m.place(span), size: span, seg: s})
 	s.blocks = []*block{b}
 	m.segs = append(m.segs, s)
 	return b
@@ -126,7 +126,7 @@ func (m *Model) mapPages(b *block, size int64, stack uint32) bool {
 	}
 	if n < b.size {
 		i := slices.Index(b.seg.blocks, b)
-		rest := &block{addr: b.addr + uint64(n), size: b.size - n, seg: b.seg}
+		rest := m.newBlock(block{addr: b.addr + uint64(n), size: b.size - n, seg: b.seg})
 		b.seg.blocks = slices.Insert(b.seg.blocks, i+1, rest)
 		b.size = n
 	}
@@ -154,12 +154,12 @@ func (m *Model) unmapPages(b *block, stack uint32) {
 	s := b.seg
 	i := slices.Index(s.blocks, b)
 	if from > b.addr {
-		before := &block{addr: b.addr, size: int64(from - b.addr), seg: s, mapped: true, bornAt: s.pool.lookups}
+		before := m.newBlock(block{addr: b.addr, size: int64(from - b.addr), seg: s, mapped: true, bornAt: s.pool.lookups})
 		s.blocks = slices.Insert(s.blocks, i, before)
 		i++
 	}
 	if end := b.addr + uint64(b.size); end > to {
-		after := &block{addr: to, size: int64(end - to), seg: s, mapped: true, bornAt: s.pool.lookups}
+		after := m.newBlock(block{addr: to, size: int64(end - to), seg: s, mapped: true, bornAt: s.pool.lookups})
 		s.blocks = slices.Insert(s.blocks, i+1, after)
 	}
 	b.addr, b.size, b.mapped = from, int64(to-from), false

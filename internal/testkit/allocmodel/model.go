@@ -19,6 +19,7 @@ type block struct {
 	leaving   bool     // freed by the program, not yet completed
 	bornAt    int      // lookups of its pool when it became free
 	stack     uint32
+	made      int // how many blocks there had been before
 }
 
 // free says that b can be given out: it is neither in use nor awaited.
@@ -31,6 +32,7 @@ type segment struct {
 	stream     uint64
 	expandable bool
 	stack      uint32
+	made       int // how many segments there had been before
 }
 
 func (s *segment) page() int64 {
@@ -83,6 +85,8 @@ type Model struct {
 	live     map[int]*block
 	next     uint64
 	low      uint64
+	nBlocks  int
+	nSegs    int
 
 	o        Options
 	op       int
@@ -95,6 +99,18 @@ const (
 	baseAddr = 0x7f2a00000000
 	baseTime = 1_771_000_000_000_000
 )
+
+func (m *Model) newBlock(b block) *block {
+	b.made = m.nBlocks
+	m.nBlocks++
+	return &b
+}
+
+func (m *Model) newSegment(s segment) *segment {
+	s.made = m.nSegs
+	m.nSegs++
+	return &s
+}
 
 func newModel(set Settings, dev Device, o Options) *Model {
 	return &Model{
@@ -212,7 +228,7 @@ func (m *Model) malloc(op Op) bool {
 }
 
 // freeBlocks lists the free mapped blocks of p in stream with at least size bytes, by
-// size, then address.
+// size, then by the rule for ties.
 func (m *Model) freeBlocks(p *pool, stream uint64, size int64) []*block {
 	var out []*block
 	for _, s := range m.segs {
@@ -229,7 +245,12 @@ func (m *Model) freeBlocks(p *pool, stream uint64, size int64) []*block {
 		if a.size != b.size {
 			return int(min(max(a.size-b.size, -1), 1))
 		}
-		if a.addr < b.addr {
+		switch {
+		case m.set.Ties == ByBlock:
+			return a.made - b.made
+		case m.set.Ties == BySegment && a.seg != b.seg:
+			return a.seg.made - b.seg.made
+		case a.addr < b.addr:
 			return -1
 		}
 		return 1
@@ -286,7 +307,7 @@ func (m *Model) take(b *block, size int64, op Op) {
 	}
 	if split {
 		i := slices.Index(b.seg.blocks, b)
-		head := &block{addr: b.addr, size: size, seg: b.seg, mapped: true}
+		head := m.newBlock(block{addr: b.addr, size: size, seg: b.seg, mapped: true})
 		b.addr += uint64(size)
 		b.size = rest
 		b.bornAt = b.seg.pool.lookups
