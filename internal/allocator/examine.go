@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -86,7 +87,7 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 		}
 	}
 	var best *recorded
-	for _, v := range versions(h.set) {
+	for _, v := range versions(h.snap, h.set) {
 		set := h.set
 		set.Version = v
 		run, err := newRecorded(h, set, capacity, limited)
@@ -102,11 +103,11 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 			r.Fidelity.Why = err.Error()
 			return nil, &p, nil
 		}
-		if best == nil || run.fid.OK && !best.fid.OK {
+		if best == nil || run.fid.better(&best.fid) {
 			best = run
 			r.Version, r.Settings = v, set
 		}
-		if run.fid.OK {
+		if run.fid.OK && run.fid.SameAddress == run.fid.Allocs {
 			break
 		}
 	}
@@ -114,14 +115,27 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 	return best, &p, nil
 }
 
-// versions are those whose rules may differ under the settings, likeliest first.
-func versions(set Settings) []Version {
-	for _, n := range set.Roundup {
-		if n == 1 {
-			return []Version{Torch22, Torch21}
-		}
+// versions are those that may have written the snapshot and whose rules differ under
+// the settings, likeliest first: entries state their pool from 2.12 on, and settings the
+// largest block that is cached of host memory from 2.13 on.
+func versions(m *evidence.MemSnapshot, set Settings) []Version {
+	switch {
+	case m.Has.EventPools && m.Settings.HasMaxCached:
+		return []Version{Torch213, Torch212, Torch22}
+	case m.Has.EventPools:
+		return []Version{Torch212, Torch213, Torch22}
+	}
+	if slices.Contains(set.Roundup[:], 1) {
+		return []Version{Torch22, Torch21}
 	}
 	return []Version{Torch22}
+}
+
+func (f *Fidelity) better(o *Fidelity) bool {
+	if f.OK != o.OK {
+		return f.OK
+	}
+	return f.SameAddress > o.SameAddress
 }
 
 // lacks says what the record does not hold or contradicts.

@@ -61,7 +61,7 @@ func (s *Sim) findExpandable(pi int32, stream uint16, need int64) int32 {
 		got = int64(min(uint64(max(got, 0)), s.ranges.at(at).a-base))
 	}
 	got -= got % page
-	if got <= 0 || !s.vacant(base, got) {
+	if got <= 0 || !s.vacant(base, got) || s.ranks > 1<<62 {
 		return -1
 	}
 	id := s.reserve(base, got, page, pi, stream)
@@ -133,7 +133,7 @@ func (s *Sim) hasRoom(id int32, need int64) bool {
 
 // reserve makes an expandable segment without memory.
 func (s *Sim) reserve(base uint64, size, page int64, pi int32, stream uint16) int32 {
-	id := s.newBlock(block{addr: base, size: size, prev: -1, next: -1, pool: pi, stream: stream, state: unmapped})
+	id := s.newBlock(block{addr: base, size: size, prev: -1, next: -1, pool: pi, stream: stream, state: unmapped, rank: s.ranked(base, size)})
 	s.blocks[id].res = s.newSpan(span{base: base, size: size, page: page, first: id})
 	setOf(&s.pools[pi].unmapped, stream).insert(base, 0, id)
 	return id
@@ -154,7 +154,7 @@ func (s *Sim) mapBlock(id int32, size int64) int32 {
 	unmappedSet := s.pools[b.pool].unmapped[b.stream]
 	unmappedSet.remove(b.addr, 0)
 	if got < b.size {
-		up := s.cut(id, got)
+		up := s.cutHigh(id, got)
 		unmappedSet.insert(s.blocks[up].addr, 0, up)
 		b = &s.blocks[id]
 	}
@@ -162,17 +162,19 @@ func (s *Sim) mapBlock(id int32, size int64) int32 {
 	b.state = free
 	s.reserved += got
 	s.pools[b.pool].reserved += got
-	if p := b.prev; p >= 0 && s.blocks[p].state == free {
-		s.uncache(p)
-		id = s.merge(p)
-	}
-	if n := s.blocks[id].next; n >= 0 && s.blocks[n].state == free {
-		s.uncache(n)
-		s.merge(id)
-	}
+	id = s.join(id, free)
 	s.cache(id)
 	s.event(evidence.MemSegmentMap, addr, got, id)
 	return id
+}
+
+// cutHigh is cut where the upper piece is the new block.
+func (s *Sim) cutHigh(id int32, at int64) int32 {
+	up := s.cut(id, at)
+	if s.set.Version == Torch212 {
+		s.blocks[id].rank, s.blocks[up].rank = s.blocks[up].rank, s.blocks[id].rank
+	}
+	return up
 }
 
 // unmap gives the whole pages inside a free block back (unmap_block); what is left
@@ -193,21 +195,14 @@ func (s *Sim) unmap(id int32) {
 		id = up
 	}
 	if rest := b.addr + uint64(b.size) - (r.base + uint64(to)); rest > 0 {
-		s.cache(s.cut(id, to-from))
+		s.cache(s.cutHigh(id, to-from))
 	}
 	s.reserved -= to - from
 	p := s.pools[b.pool]
 	p.reserved -= to - from
 	s.blocks[id].state = unmapped
 	set := setOf(&p.unmapped, b.stream)
-	if n := s.blocks[id].prev; n >= 0 && s.blocks[n].state == unmapped {
-		set.remove(s.blocks[n].addr, 0)
-		id = s.merge(n)
-	}
-	if n := s.blocks[id].next; n >= 0 && s.blocks[n].state == unmapped {
-		set.remove(s.blocks[n].addr, 0)
-		s.merge(id)
-	}
+	id = s.join(id, unmapped)
 	s.event(evidence.MemSegmentUnmap, addr, to-from, id)
 	if m := &s.blocks[id]; m.prev < 0 && m.next < 0 {
 		s.dropSpan(m.addr)

@@ -17,7 +17,7 @@ func (s *Sim) wouldFitAt(need int64, stream, poolID uint16) (uint64, bool) {
 		return 0, false
 	}
 	b := &s.blocks[id]
-	p.free[b.stream].insert(uint64(b.size), b.addr, id)
+	p.free[b.stream].insert(uint64(b.size), b.rank, id)
 	return b.addr, true
 }
 

@@ -55,15 +55,35 @@ func (s *Sim) complete(id int32) {
 	s.requested -= b.requested
 	b.gen++
 	b.state = free
-	if p := b.prev; p >= 0 && s.blocks[p].state == free {
-		s.uncache(p)
+	s.cache(s.join(id, free))
+}
+
+// join merges a block, which is in no set, with those beside it that are in the given
+// state, out of whose set it takes them (try_merge_blocks).
+func (s *Sim) join(id int32, state uint8) int32 {
+	rank := s.blocks[id].rank
+	if p := s.blocks[id].prev; p >= 0 && s.blocks[p].state == state {
+		s.remove(p)
 		id = s.merge(p)
 	}
-	if n := s.blocks[id].next; n >= 0 && s.blocks[n].state == free {
-		s.uncache(n)
+	if n := s.blocks[id].next; n >= 0 && s.blocks[n].state == state {
+		s.remove(n)
 		s.merge(id)
 	}
-	s.cache(id)
+	if s.set.Version == Torch212 {
+		s.blocks[id].rank = rank
+	}
+	return id
+}
+
+// remove takes a free or unmapped block out of its set.
+func (s *Sim) remove(id int32) {
+	b := &s.blocks[id]
+	if b.state == unmapped {
+		s.pools[b.pool].unmapped[b.stream].remove(b.addr, 0)
+		return
+	}
+	s.uncache(id)
 }
 
 // merge joins a block with the next one, neither of them in a set, and returns it.

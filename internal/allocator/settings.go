@@ -37,13 +37,20 @@ const (
 type Version uint8
 
 const (
-	// Torch22 stands for 2.2 and newer.
+	// Torch22 stands for 2.2 to 2.11.
 	Torch22 Version = iota
 	// Torch21 is 2.1: roundup_power2_divisions:1 leaves sizes unrounded.
 	Torch21
+	// Torch212 is 2.12: of free blocks of equal size the one made first is taken, not
+	// the one with the lowest address.
+	Torch212
+	// Torch213 stands for 2.13 and newer: it is the one in the segment made first.
+	Torch213
 )
 
-func (v Version) String() string { return [...]string{"2.2 and newer", "2.1"}[v] }
+func (v Version) String() string {
+	return [...]string{"2.2 to 2.11", "2.1", "2.12", "2.13 and newer"}[v]
+}
 
 // Settings decide what the allocator does. The zero value has PyTorch's defaults.
 type Settings struct {

@@ -30,8 +30,9 @@ type block struct {
 	addr       uint64
 	size       int64
 	requested  int64
-	gcBase     int64 // searches of its pool before it became free
-	prev, next int32 // -1: none
+	gcBase     int64  // searches of its pool before it became free
+	rank       uint64 // among free blocks of its size the least is taken first, see ranked
+	prev, next int32  // -1: none
 	pool       int32
 	res        int32 // span of an expandable segment, else -1
 	gen        uint32
@@ -44,7 +45,7 @@ type block struct {
 type pool struct {
 	id       uint16
 	small    bool
-	free     []*index // by stream, of (size, address)
+	free     []*index // by stream, of (size, rank)
 	unmapped []*index // by stream, of (address, 0)
 	searches int64    // counted only where garbage may be collected
 	reserved int64
@@ -116,6 +117,8 @@ type Sim struct {
 
 	Retries, OOMs int
 	Refused       Refusal
+
+	ranks uint64 // given out so far, see ranked
 
 	refuse int // how many of the next attempts the driver refuses, whatever it has
 	work   int // steps of those operations that take more with every block there is
@@ -290,8 +293,8 @@ func setOf(sets *[]*index, stream uint16) *index {
 }
 
 // fit takes the best cached block out of the pool and returns it, or -1
-// (get_free_block): the smallest that is large enough, of several the one with the
-// lowest address.
+// (get_free_block): the smallest that is large enough, of several the one of the least
+// rank.
 func (s *Sim) fit(pi int32, stream uint16, need int64) int32 {
 	p := s.pools[pi]
 	if s.set.GCThreshold > 0 && s.set.Limit > 0 {
@@ -368,7 +371,7 @@ func (s *Sim) grow(pi int32, stream uint16, need int64) int32 {
 	}
 	p := s.pools[pi]
 	addr, ok := s.place.Segment(size, stream, p.id, p.small)
-	if !ok || !s.giveWay(addr, size) {
+	if !ok || !s.giveWay(addr, size) || s.ranks > 1<<62 {
 		return -1
 	}
 	id := s.segment(addr, size, pi, stream)
@@ -378,7 +381,7 @@ func (s *Sim) grow(pi int32, stream uint16, need int64) int32 {
 
 // segment makes a segment with one block, which is in no set.
 func (s *Sim) segment(addr uint64, size int64, pi int32, stream uint16) int32 {
-	id := s.newBlock(block{addr: addr, size: size, prev: -1, next: -1, pool: pi, res: -1, stream: stream})
+	id := s.newBlock(block{addr: addr, size: size, prev: -1, next: -1, pool: pi, res: -1, stream: stream, rank: s.ranked(addr, size)})
 	s.newSpan(span{base: addr, size: size, first: id})
 	s.reserved += size
 	s.pools[pi].reserved += size
@@ -463,6 +466,24 @@ func (s *Sim) take(pi, id int32, need, size int64) Block {
 	return Block(b.gen)<<32 | Block(uint32(id))
 }
 
+// ranked returns the rank of the first block of a range that is new (BlockComparatorSize).
+// Up to 2.11 it is the address. In 2.12 it is when the block was made, where a split
+// makes a new one for the low part, and of blocks that are merged the one lives on whose
+// free it was. From 2.13 on it is when the segment was made, then the address: a range
+// takes as many ranks as it has bytes. No two blocks have the same rank.
+func (s *Sim) ranked(addr uint64, size int64) uint64 {
+	rank := s.ranks
+	switch s.set.Version {
+	case Torch212:
+		s.ranks++
+	case Torch213:
+		s.ranks += uint64(size)
+	default:
+		return addr
+	}
+	return rank
+}
+
 // cut makes two pieces of block id; the upper one has the same state and is in no set.
 func (s *Sim) cut(id int32, at int64) int32 {
 	b := s.blocks[id]
@@ -470,6 +491,11 @@ func (s *Sim) cut(id int32, at int64) int32 {
 	up.addr += uint64(at)
 	up.size -= at
 	up.prev = id
+	if s.set.Version == Torch212 {
+		s.blocks[id].rank = s.ranked(0, 0)
+	} else {
+		up.rank += uint64(at)
+	}
 	n := s.newBlock(up)
 	if b.next >= 0 {
 		s.blocks[b.next].prev = n
@@ -485,12 +511,12 @@ func (s *Sim) cache(id int32) {
 	p := s.pools[b.pool]
 	b.state = free
 	b.gcBase = p.searches
-	setOf(&p.free, b.stream).insert(uint64(b.size), b.addr, id)
+	setOf(&p.free, b.stream).insert(uint64(b.size), b.rank, id)
 }
 
 func (s *Sim) uncache(id int32) {
 	b := &s.blocks[id]
-	s.pools[b.pool].free[b.stream].remove(uint64(b.size), b.addr)
+	s.pools[b.pool].free[b.stream].remove(uint64(b.size), b.rank)
 }
 
 func (s *Sim) event(a evidence.MemAction, addr uint64, size int64, id int32) {

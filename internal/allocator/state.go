@@ -207,7 +207,7 @@ func (s *Sim) Check() error {
 			switch b.state {
 			case free:
 				nFree++
-				got, found = setOf(&p.free, b.stream).get(uint64(b.size), b.addr)
+				got, found = setOf(&p.free, b.stream).get(uint64(b.size), b.rank)
 			case unmapped:
 				nUnmapped++
 				got, found = setOf(&p.unmapped, b.stream).get(b.addr, 0)

@@ -159,6 +159,7 @@ type MemSettings struct {
 	MaxEntries   int64     // trace_alloc_max_entries; 0 where not stated
 	HasMaxSplit  bool
 	HasThreshold bool
+	HasMaxCached bool // max_cached_size is stated: 2.13 and newer
 }
 
 const memChunk = 8192

@@ -433,7 +433,7 @@ func (m *machine) setting(have set) value {
 		return value{tag: tOther}
 	}
 	s := evidence.MemSettings{
-		MaxSplit: m.num(have, kMaxSplit), HasMaxSplit: have.has(kMaxSplit),
+		MaxSplit: m.num(have, kMaxSplit), HasMaxSplit: have.has(kMaxSplit), HasMaxCached: have.has(kMaxCached),
 		HasThreshold: have.has(kThreshold), Expandable: m.num(have, kExpandable) != 0, MaxEntries: m.num(have, kMaxEntries),
 	}
 	if have.has(kThreshold) {

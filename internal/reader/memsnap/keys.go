@@ -37,6 +37,7 @@ const (
 	kConf
 	kConfNew
 	kMaxSplit
+	kMaxCached
 	kThreshold
 	kExpandable
 	kRoundup
@@ -70,7 +71,7 @@ var known = [wordsKnown]string{
 	"name", "filename", "line",
 	"action", "device_free", "time_us", "category", "compile_context", "user_metadata", "pool_id",
 	"stage",
-	"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "max_split_size", "garbage_collection_threshold", "expandable_segments", "roundup_power2_divisions", "trace_alloc_overflowed", "trace_alloc_max_entries",
+	"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "max_split_size", "max_cached_size", "garbage_collection_threshold", "expandable_segments", "roundup_power2_divisions", "trace_alloc_overflowed", "trace_alloc_max_entries",
 
 	"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom", "snapshot", "user_defined", "free",
 	"inactive", "active_allocated", "active_pending_free", "active_awaiting_free",
@@ -97,5 +98,5 @@ var (
 	anySegment  = keyed(kBlocks, kTotalSize)
 	anyPast     = keyed(kAddr, kRealSize)
 	anyTop      = keyed(kSegments, kDeviceTraces)
-	anySettings = keyed(kConf, kConfNew, kMaxSplit, kThreshold, kExpandable, kRoundup, kOverflowed, kMaxEntries)
+	anySettings = keyed(kConf, kConfNew, kMaxSplit, kMaxCached, kThreshold, kExpandable, kRoundup, kOverflowed, kMaxEntries)
 )
