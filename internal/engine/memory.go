@@ -63,7 +63,11 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 		}
 	}
 	if others > maxNamed || others > 0 && len(out.Limits) == 0 {
-		limit("%d other files are no memory snapshots and were not read.", others-len(out.Limits))
+		what := "%d other files are no memory snapshots and were not read."
+		if others-len(out.Limits) == 1 {
+			what = "%d other file is no memory snapshot and was not read."
+		}
+		limit(what, others-len(out.Limits))
 	}
 	mo.Buckets, mo.Largest = drawn(mo.Buckets, len(files)), drawn(mo.Largest, len(files))
 	var prints []*memory.Print

@@ -116,7 +116,7 @@ func (d *document) memoryDevice(v memView) {
 		d.heading(2, "Reserved and free at the end")
 		d.paragraph(sentence(upper(f.Says)))
 		if v.fatal() != nil {
-			s := "Fragmentation: " + standingWords(f.Standing)
+			s := "Fragmentation: " + layoutWords(f.Standing)
 			if f.Missing != "" {
 				s += "; missing: " + f.Missing
 			}

@@ -116,6 +116,9 @@ func TestMemoryWidths(t *testing.T) {
 					}
 				}
 				if len(m.Snapshots) > 0 {
+					if !Began([]byte(text)) || !Began([]byte(renderMemory(t, "markdown", m, o))) {
+						t.Errorf("%s: the report is not known by its beginning", name)
+					}
 					for i, label := range []string{"Peak ", "Failed ", "Avoid ", "Sure ", "Next "} {
 						if !strings.HasPrefix(lines[i], label) {
 							t.Errorf("%s, %d columns: line %d is %q", name, width, i+1, lines[i])

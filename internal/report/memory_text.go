@@ -17,6 +17,7 @@ func writeMemoryText(w io.Writer, m *incident.Memory, o Options) error {
 	all := views(m)
 	if len(all) == 0 {
 		p.para(0, "", "No memory snapshot could be read.")
+		p.memoryUnread(m)
 		p.memoryRead(m)
 		_, err := io.WriteString(w, p.text())
 		return err
@@ -32,9 +33,7 @@ func writeMemoryText(w io.Writer, m *incident.Memory, o Options) error {
 	p.head("Avoid", first.settingVariants(), p.strong)
 	p.head("Sure", first.sureVariants(), plain)
 	p.head("Next", first.nextVariants(), p.strong)
-	for _, s := range m.NotFound {
-		p.para(0, "! ", "not read: "+s)
-	}
+	p.memoryUnread(m)
 	p.memoryRanks(m)
 	p.memoryChange(m)
 	p.memoryDevice(first, 0)
@@ -241,7 +240,7 @@ func (p *page) memoryFragmentation(v memView, rank int) {
 	p.section("Reserved and free at the end")
 	p.at(rank+1, func() { p.para(2, "", sentence(upper(f.Says))) })
 	if v.fatal() != nil {
-		s := "fragmentation: " + standingWords(f.Standing)
+		s := "fragmentation: " + layoutWords(f.Standing)
 		if f.Missing != "" {
 			s += "; missing: " + f.Missing
 		}
@@ -503,7 +502,26 @@ func (p *page) memoryRead(m *incident.Memory) {
 	p.section("Read")
 	inc := &incident.Incident{Artifacts: m.Artifacts}
 	p.at(2, func() { p.para(2, "", newWords(inc).readWords()) })
-	for _, l := range m.Limits {
-		p.at(2, func() { p.para(2, "! ", sentence(l.Text)) })
+	for i, l := range m.Limits {
+		if i >= mostUnread {
+			p.at(2, func() { p.para(2, "! ", sentence(l.Text)) })
+		}
+	}
+}
+
+// mostUnread is how much of what was not read stands at the head of a report.
+const mostUnread = 4
+
+// memoryUnread says at once what was not read, or not in full.
+func (p *page) memoryUnread(m *incident.Memory) {
+	for i, s := range m.NotFound {
+		if i == mostUnread && !p.full {
+			p.para(0, "! ", fmt.Sprintf("%d more of the named paths could not be opened", len(m.NotFound)-i))
+			break
+		}
+		p.para(0, "! ", "not read: "+s)
+	}
+	for _, l := range m.Limits[:min(len(m.Limits), mostUnread)] {
+		p.para(0, "! ", sentence(l.Text))
 	}
 }

@@ -324,3 +324,14 @@ func (v memView) cause() *incident.MemoryCause {
 	}
 	return nil
 }
+
+// layoutWords is whether the layout of the reserve made a request fail.
+func layoutWords(standing string) string {
+	switch standing {
+	case incident.Possible:
+		return "possible"
+	case incident.Undecidable:
+		return "cannot be told"
+	}
+	return standingWords(standing)
+}

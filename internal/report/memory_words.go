@@ -178,7 +178,7 @@ func fragmentationLine(f *incident.MemoryFragmentation) string {
 		s = fmt.Sprintf("%s reserved but not active; the largest free block has %s", evidence.Bytes(f.Free), evidence.Bytes(f.LargestFree))
 	}
 	if f.Standing != "" {
-		s = strings.TrimSuffix(s, ".") + " (" + standingWords(f.Standing) + ")"
+		s = strings.TrimSuffix(s, ".") + " (" + layoutWords(f.Standing) + ")"
 	}
 	if f.Missing != "" {
 		s = sentence(s) + " Missing: " + f.Missing
