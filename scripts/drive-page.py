@@ -5,11 +5,13 @@
 Talks to the browser through a pipe (--remote-debugging-pipe): needs nothing but
 Python. For each page: no error on the console, no request but for the page itself,
 and twenty wheel turns and twenty keys, each timed from the input to the frame after
-the one that showed it. Fails where the median is above CEILING_MS.
+the one that showed it. What the page itself works for one is its main thread's CPU time,
+which other programs on the machine hardly change: that must keep to the goal. Waiting for
+frames may take CEILING_MS in the median on a busy machine.
 """
 import base64, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 
-GOAL_MS, CEILING_MS = 100, 400
+GOAL_MS, CEILING_MS = 100, 1000
 
 # Runs in the page before its own script: the time of each input, and the time at which
 # the second frame after it begins. The first one draws; by the second it is painted.
@@ -79,12 +81,17 @@ class Browser:
             raise SystemExit(f"{text[:80]}: {got['exceptionDetails']}")
         return got["result"].get("value")
 
+    def busy(self):
+        """CPU time of the page's main thread so far, in ms."""
+        return 1000 * next(m["value"] for m in self.call("Performance.getMetrics")["metrics"] if m["name"] == "TaskDuration")
+
     def page(self):
         self.session = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(domain + ".enable")
+        self.call("Performance.enable", timeDomain="threadTicks")
         self.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
         self.events.clear()
 
@@ -188,15 +195,13 @@ def use(browser, path, pictures):
     def scale_words():
         return browser.js("document.querySelector('.chart .scale').textContent")
 
-    n = 0
+    n, worked = 0, browser.busy()
     before = scale_words()
     for i in range(20):
         browser.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-240 if i < 12 else 120)
         settled(n := n + 1)
     if scale_words() == before:
         bad.append("the wheel does not zoom")
-    if pictures:
-        browser.picture(pictures / f"{path.stem}-zoomed.png")
     browser.js("document.querySelector('.stage').focus()")
     for i in range(20):
         key, code = [("0", 48), ("p", 80), ("+", 187), ("-", 189), ("ArrowRight", 39)][i % 5]
@@ -204,12 +209,13 @@ def use(browser, path, pictures):
         browser.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
         settled(n := n + 1)
     waits = browser.js("window.__waits")
+    worked = (browser.busy() - worked) / n
     # An allocation under the pointer is picked by a click.
     browser.js("document.querySelector('.stage').focus()")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="0", windowsVirtualKeyCode=48, text="0")
     settled(n + 1)
     for kind in ("mousePressed", "mouseReleased"):
-        browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=box[1] + box[3] * 0.8, button="left", clickCount=1)
+        browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=box[1] + box[3] - 46, button="left", clickCount=1)
     browser.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     picked = browser.js("(() => { const p = document.querySelector('.picked'); return p.hidden ? '' : p.querySelector('h4').textContent; })()")
     if not picked:
@@ -221,6 +227,8 @@ def use(browser, path, pictures):
         figures[kind] = (statistics.median(ms), max(ms))
         if figures[kind][0] > CEILING_MS:
             bad.append(f"{kind}: median {figures[kind][0]:.0f} ms is above the ceiling of {CEILING_MS} ms")
+    if worked > GOAL_MS:
+        bad.append(f"{worked:.0f} ms of work for an input are above the goal of {GOAL_MS} ms")
     if pictures:
         for name, look in {"wide": (1600, 900, "light"), "dark": (1280, 900, "dark"), "phone": (390, 844, "light", 2, True), "light": (1280, 900, "light")}.items():
             browser.look(*look)
@@ -231,7 +239,7 @@ def use(browser, path, pictures):
                 bad.append(f"{name}: the page is {over} pixels wider than the window")
     bad += list(faults(browser.events, url))
     words = ", ".join(f"{kind} median {m:.0f} ms, worst {w:.0f} ms" for kind, (m, w) in figures.items())
-    print(f"{path.name}: {path.stat().st_size} bytes, drawn {drawn:.0f} ms after its start ({opened:.0f} ms with the browser's own time); {words} (goal {GOAL_MS} ms)")
+    print(f"{path.name}: {path.stat().st_size} bytes, drawn {drawn:.0f} ms after its start ({opened:.0f} ms with the browser's own time); {words}; {worked:.0f} ms of work for each (goal {GOAL_MS} ms)")
     for b in bad:
         print(f"{path.name}: {b}", file=sys.stderr)
     return not bad

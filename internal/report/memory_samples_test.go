@@ -21,6 +21,7 @@ type trainer struct {
 	bucket           incident.MemoryBucket
 	out              incident.MemoryTimeline
 	lives            []incident.MemoryLife
+	brief            int // allocations that are freed at once and not kept in lives
 	peak             incident.MemoryBucket
 }
 
@@ -79,15 +80,23 @@ func (g *trainer) free(i int) {
 	g.tick()
 }
 
+// scratch is an allocation that is freed at once.
+func (g *trainer) scratch(size int64) {
+	g.active += size
+	g.tick()
+	g.active -= size
+	g.tick()
+	g.brief++
+}
+
 // step runs one step of so many layers, each of so many small allocations.
 func (g *trainer) step(n, layers, small int) {
 	g.out.Marks = append(g.out.Marks, incident.MemoryMark{Event: g.at, Kind: "step", Text: fmt.Sprintf("step %d", n)})
 	batch := g.alloc(96<<20, 8)
 	var kept []int
 	for l := range layers {
-		for i := range small {
-			t := g.alloc(g.random(2<<20)+512, []int{1, 2, 9}[i%3])
-			g.free(t)
+		for range small {
+			g.scratch(g.random(2<<20) + 512)
 		}
 		kept = append(kept, g.alloc(150<<20+g.random(90<<20), 1+l%2), g.alloc(40<<20+g.random(20<<20), 9))
 	}
@@ -99,7 +108,7 @@ func (g *trainer) step(n, layers, small int) {
 	for _, k := range kept {
 		t := g.alloc(60<<20+g.random(30<<20), 5)
 		for range small / 2 {
-			g.free(g.alloc(g.random(1<<20)+512, 5))
+			g.scratch(g.random(1<<20) + 512)
 		}
 		g.free(k)
 		g.free(t)
@@ -136,7 +145,7 @@ func trainingRun(events, per, blocks int, seed uint64) incident.MemoryDevice {
 	g.describe(&d)
 	slices.SortStableFunc(g.lives, func(a, b incident.MemoryLife) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n := min(blocks, len(g.lives))
-	g.out.Blocks, g.out.Rest = g.lives[:n], len(g.lives)-n
+	g.out.Blocks, g.out.Rest = g.lives[:n], g.brief+len(g.lives)-n
 	return d
 }
 

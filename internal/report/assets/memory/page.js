@@ -4,10 +4,13 @@ const said = document.getElementById("said");
 const say = (text) => { said.textContent = text; };
 const made = [];
 
+const parsed = new Map(); // by device: its timeline and its segments share it
+
 function make(figure) {
-  const packed = JSON.parse(document.getElementById("data-" + figure.dataset.device).textContent);
+  const id = "data-" + figure.dataset.device;
+  if (!parsed.has(id)) parsed.set(id, JSON.parse(document.getElementById(id).textContent));
   const kind = figure.classList.contains("chart") ? Chart : SegmentMap;
-  made.push(new kind(figure, packed, say));
+  made.push(new kind(figure, parsed.get(id), say));
 }
 
 const near = new IntersectionObserver((entries) => {
