@@ -333,3 +333,28 @@ func contradict(r *rand.Rand, m *evidence.MemSnapshot) {
 		}
 	}
 }
+
+// TestPrintedCounters: what a handler prints of the allocator stands in for what the
+// failure's own message does not state.
+func TestPrintedCounters(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join(root, "internal", "format", "memtext", "testdata", "summary-2.9.0-4.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	log.WriteString("step 1 loss 3.5\nstep 2 loss 3.4\nTraceback (most recent call last):\n  File \"/w/train.py\", line 9, in step\n    y = self.proj(x)\n" +
+		"RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n")
+	for line := range strings.SplitSeq(strings.TrimSpace(string(table)), "\n") {
+		log.WriteString("[rank0]: " + line + "\n")
+	}
+	inc := diagnose(t, job(t, map[string]string{"rank0.log": log.String()}))
+	for _, name := range []string{"memory.retries", "memory.ooms", "memory.inactive_split", "memory.rounding_waste", "memory.pending_free", "oom.reserved", "oom.allocated", "oom.reserved_unallocated"} {
+		f, ok := inc.Facts[name]
+		if !ok || len(f.Spans) == 0 || !strings.Contains(f.Spans[0].Quote, "|") {
+			t.Errorf("%s is %+v, want it from the table", name, f)
+		}
+	}
+	if n := inc.Facts["memory.retries"].Text; n != "8" {
+		t.Errorf("%s retries, the table says 8", n)
+	}
+}
