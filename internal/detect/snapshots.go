@@ -87,7 +87,7 @@ func TieSnapshot(in Input) SnapshotTie {
 		case t.OOM.Who.Rank != evidence.None && o.Who.Rank != evidence.None && o.Who.Rank != t.OOM.Who.Rank:
 			continue // another rank's, which is compared by its peak
 		}
-		apart(o, why[o])
+		apart(o, cmp.Or(why[o], "another snapshot shows the same failure more surely"))
 	}
 	return t
 }

@@ -122,6 +122,7 @@ func TestTie(t *testing.T) {
 		{"the asynchronous allocator", failure(set("form", evidence.TextOf("async"))), []*evidence.Event{refused("a.pickle", nil)}, "records no history"},
 		{"two files of unknown ranks", failure(nil), []*evidence.Event{refused("a.pickle", nil), refused("b.pickle", nil)}, "several snapshots show the same failure"},
 		{"the one of the rank among two", failure(rank(1)), []*evidence.Event{refused("a.pickle", rank(0)), refused("b.pickle", rank(1))}, "b.pickle"},
+		{"the one of the rank and one of no rank", failure(rank(1)), []*evidence.Event{refused("a.pickle", nil), refused("b.pickle", rank(1))}, "b.pickle"},
 		{"another rank failed with the same figures", failure(rank(0)), []*evidence.Event{other, refused("a.pickle", nil)}, "several ranks failed with the same figures"},
 		{"and the snapshot says whose it is", failure(rank(0)), []*evidence.Event{other, refused("a.pickle", rank(0))}, "a.pickle"},
 		{"two dumps of one process", failure(rank(0)), []*evidence.Event{refused("a.pickle", both(rank(0), set("last", evidence.BoolOf(false)))), refused("b.pickle", rank(0))}, "b.pickle"},
@@ -138,6 +139,11 @@ func TestTie(t *testing.T) {
 		}
 		got := detect.TieSnapshot(in)
 		if strings.HasSuffix(c.want, ".pickle") {
+			for _, x := range got.Not {
+				if strings.HasSuffix(x.Text, ": .") {
+					t.Errorf("%s: no reason: %s", c.name, x.Text)
+				}
+			}
 			if got.OOM == nil || got.OOM.Span.Artifact != c.want {
 				t.Errorf("%s: tied to %v, want %s; %v", c.name, got.OOM, c.want, got.Not)
 			}
