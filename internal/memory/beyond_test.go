@@ -102,3 +102,28 @@ func TestCut(t *testing.T) {
 		t.Errorf("of a damaged history: %+v", d.Causes)
 	}
 }
+
+// TestKeyValueCache: a cache that an engine made at its start is told from tensors of other code.
+func TestKeyValueCache(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		size int64
+		want string
+	}{{"_allocate_kv_cache", 50 * mib, "true"}, {"_allocate_kv_cache", 4 * mib, "unknown"}, {"load_weights", 50 * mib, "unknown"}} {
+		p := newProgram()
+		p.Frames = append(p.Frames, evidence.MemFrame{Name: c.name, File: "/opt/engine/worker/cache_engine.py", Line: 75})
+		p.Stacks = append(p.Stacks, []uint32{uint32(len(p.Frames) - 1)})
+		made := uint32(len(p.Stacks) - 1)
+		for i := range 8 {
+			p.Ops = append(p.Ops, allocmodel.Op{Kind: allocmodel.Alloc, ID: 1000 + i, Size: c.size, Stack: made})
+		}
+		for range 4 {
+			p.alloc(30*mib, "plain", 3)
+		}
+		p.free(p.alloc(16*mib, "forward", 10))
+		p.alloc(900*mib, "forward", 11)
+		if got := cause(examine(t, p.snapshot(600*mib), memory.Options{}), "kv_cache"); got != c.want {
+			t.Errorf("%s of 8 x %d MiB: %s, want %s", c.name, c.size/mib, got, c.want)
+		}
+	}
+}

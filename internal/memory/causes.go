@@ -16,6 +16,7 @@ const (
 	factStates     = "snapshot.optimizer_states"
 	factSpike      = "snapshot.sequence_spike"
 	factCheckpoint = "snapshot.checkpoint_copy"
+	factKVCache    = "snapshot.kv_cache"
 	factOutside    = "snapshot.outside_allocator"
 )
 
@@ -38,7 +39,7 @@ func (w *walk) causes(ctx context.Context, m *moment) ([]incident.MemoryCause, e
 	if graph != nil && eval != nil && eval.Fact == graph.Fact && !graph.Value {
 		graph = nil // steps let go of their graphs, evaluation does not
 	}
-	for _, c := range []*incident.MemoryCause{graph, eval, w.states(m), w.spike(m), w.checkpoint(peak), w.outsideCause()} {
+	for _, c := range []*incident.MemoryCause{graph, eval, w.states(m), w.spike(m), w.checkpoint(peak), w.keyValueCache(peak), w.outsideCause()} {
 		if c == nil || w.m.Cut && !c.Value {
 			continue // what the rest of a damaged file would show cannot be ruled out
 		}
@@ -360,6 +361,35 @@ func (w *walk) checkpoint(m *moment) *incident.MemoryCause {
 		return &incident.MemoryCause{Fact: factCheckpoint, Value: false, Bytes: &loaded, Why: "nothing that is active " + m.what + " was allocated while a checkpoint was read or written"}
 	}
 	return nil
+}
+
+// keyValueCache: more than a third of what is active, and more than anything else, was allocated by
+// code that by its name makes a KV cache.
+func (w *walk) keyValueCache(m *moment) *incident.MemoryCause {
+	var active, cache int64
+	rest := map[uint32]int64{}
+	var big *element
+	for i := range m.alive {
+		x := &m.alive[i]
+		active += x.size
+		if !w.st.cache(x.stack) {
+			rest[w.st.of(x.stack).label] += x.size
+			continue
+		}
+		cache += x.size
+		if big == nil || x.size > big.size {
+			big = x
+		}
+	}
+	most := int64(0)
+	for _, n := range rest {
+		most = max(most, n)
+	}
+	if big == nil || 3*cache < active || cache <= most {
+		return nil
+	}
+	return &incident.MemoryCause{Fact: factKVCache, Value: true, Bytes: &cache, Spans: w.spans(big.event),
+		Why: fmt.Sprintf("%s of the %s active %s are a KV cache (%s)", evidence.Bytes(cache), evidence.Bytes(active), m.what, w.st.name(big.stack))}
 }
 
 func (w *walk) outsideCause() *incident.MemoryCause {

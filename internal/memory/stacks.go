@@ -459,3 +459,16 @@ func (s *stacks) frame(f uint32) string {
 	}
 	return text + ")"
 }
+
+// cacheNames are functions that make a KV cache: of vLLM, SGLang, gpt-fast, Transformers.
+var cacheNames = []string{"kv_cache", "setup_caches", "init_memory_pool", "StaticCache", "_create_buffers", "initialize_cache"}
+
+// cache reports whether a stack is of code that makes a KV cache.
+func (s *stacks) cache(stack uint32) bool {
+	for _, f := range s.frames(stack) {
+		if int(f) < len(s.origins) && s.origins[f] >= library && has(s.m.Frames[f].Name, cacheNames) {
+			return true
+		}
+	}
+	return false
+}
