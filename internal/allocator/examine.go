@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,17 +81,11 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 	r.OOMs = p.ooms
 	c := &h.count
 	r.Initial = Initial{Segments: len(h.initial), Blocks: c.initBlocks, Reserved: c.initReserved, Active: c.initActive, Guessed: c.guessed}
-	capacity, limited := int64(unlimited), false
-	for _, f := range p.ooms {
-		if f.room < capacity {
-			capacity, limited = f.room, f.limited
-		}
-	}
 	var best *recorded
-	for _, v := range versions(h.snap, h.set) {
+	for _, w := range h.ways(&p, o) {
 		set := h.set
-		set.Version = v
-		run, err := newRecorded(h, set, capacity, limited)
+		set.Version = w.version
+		run, err := newRecorded(h, set, w.capacity, w.limited)
 		if err != nil {
 			r.Fidelity.Why = "the state before the trace contradicts itself: " + err.Error()
 			return nil, &p, nil
@@ -103,13 +98,16 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 			r.Fidelity.Why = err.Error()
 			return nil, &p, nil
 		}
-		if best == nil || run.fid.better(&best.fid) {
+		if best == nil || run.better(best) {
 			best = run
-			r.Version, r.Settings = v, set
+			r.Version, r.Settings = w.version, set
 		}
-		if run.fid.OK && run.fid.SameAddress == run.fid.Allocs {
+		if run.fid.OK && run.fid.SameAddress == run.fid.Allocs && run.unsure() == 0 {
 			break
 		}
+	}
+	if o.Capacity > 0 {
+		r.Room.Limited = best.limited
 	}
 	r.Fidelity, r.OOMs, r.Recorded = best.fid, best.ooms, best.peak
 	return best, &p, nil
@@ -131,11 +129,46 @@ func versions(m *evidence.MemSnapshot, set Settings) []Version {
 	return []Version{Torch22}
 }
 
-func (f *Fidelity) better(o *Fidelity) bool {
-	if f.OK != o.OK {
-		return f.OK
+// A way is how the record may have come about.
+type way struct {
+	version  Version
+	capacity int64 // what the driver gives in all
+	limited  bool  // or rather a limit allows
+}
+
+// ways lists what the record is tried with, likeliest first: what the oom entries show
+// that there was, and what was given, as the driver's and as a limit. The first one
+// that explains everything is taken, or else the best.
+func (h *history) ways(p *profile, o Options) []way {
+	shown := way{capacity: unlimited}
+	for _, f := range p.ooms {
+		if f.room < shown.capacity {
+			shown.capacity, shown.limited = f.room, f.limited
+		}
 	}
-	return f.SameAddress > o.SameAddress
+	rooms := []way{shown}
+	if h.set.GCThreshold > 0 && shown.capacity < unlimited && !shown.limited {
+		rooms = append(rooms, way{capacity: shown.capacity, limited: true})
+	}
+	if o.Capacity > 0 && o.Capacity != shown.capacity {
+		rooms = append(rooms, way{capacity: o.Capacity}, way{capacity: o.Capacity, limited: true})
+	}
+	var out []way
+	for _, w := range rooms {
+		for _, v := range versions(h.snap, h.set) {
+			w.version = v
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// better says whether r explains more than o.
+func (r *recorded) better(o *recorded) bool {
+	if r.fid.OK != o.fid.OK {
+		return r.fid.OK
+	}
+	return cmp.Or(cmp.Compare(r.fid.SameAddress, o.fid.SameAddress), cmp.Compare(o.fid.Forced, r.fid.Forced), cmp.Compare(o.unsure(), r.unsure())) > 0
 }
 
 // lacks says what the record does not hold or contradicts.
