@@ -19,12 +19,13 @@ var errNoSnapshot = errors.New("no memory snapshot in what was named")
 
 // What the timeline of a report draws: one column a pixel of a wide screen, and the
 // allocations that can be told apart on it. A page can be zoomed, so it gets more, to be
-// shared by all snapshots.
+// shared by all snapshots; JSON without --full has an eighth. Text draws nothing.
 const (
 	timelineBuckets = 2048
 	timelineBlocks  = 2048
 	pageBuckets     = 1 << 17
 	pageBlocks      = 1 << 15
+	segmentBlocks   = 20_000 // of segments, in all
 )
 
 func memoryCommand(a *app) *cobra.Command {
@@ -82,9 +83,14 @@ Status: 0 a snapshot was read; 1 none could be; 2 wrong usage; 130 interrupted.`
 			if err := errors.Join(oneOf("format", out.format, report.MemoryFormats()...), oneOf("color", out.color, "auto", "always", "never")); err != nil {
 				return err
 			}
-			mo := engine.MemoryOptions{Top: top, Buckets: timelineBuckets, Largest: timelineBlocks, Devices: devices}
-			if out.format == "html" {
-				mo.Buckets, mo.Largest = pageBuckets, pageBlocks
+			mo := engine.MemoryOptions{Top: top, Devices: devices}
+			switch {
+			case out.format == "html":
+				mo.Buckets, mo.Largest, mo.Blocks = pageBuckets, pageBlocks, segmentBlocks
+			case out.format == "json" && out.full:
+				mo.Buckets, mo.Largest, mo.Blocks = timelineBuckets, timelineBlocks, segmentBlocks
+			case out.format == "json":
+				mo.Buckets, mo.Largest, mo.Blocks = timelineBuckets/8, timelineBlocks/8, segmentBlocks/8
 			}
 			var err error
 			if mo.Replay, err = replayOptions(replay); err != nil {
@@ -140,7 +146,7 @@ Status: 0 a snapshot was read; 1 none could be; 2 wrong usage; 130 interrupted.`
 	f := cmd.Flags()
 	f.StringVar(&out.format, "format", "text", strings.Join(report.MemoryFormats()[:len(report.MemoryFormats())-1], ", ")+" or html")
 	f.StringVarP(&out.file, "output", "o", "", "write to this file; - is standard output")
-	f.BoolVar(&out.full, "full", false, "print everything, not only the first 40 lines' worth")
+	f.BoolVar(&out.full, "full", false, "print everything, not only the first 40 lines' worth; in JSON the whole timeline and segment map")
 	f.StringVar(&out.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
 	out.widthFlag(cmd)
 	f.StringArrayVar(&replay, "replay", nil, "auto, off, or a change to try in the simulated allocator; see above")

@@ -72,7 +72,7 @@ func BenchmarkExamine(b *testing.B) {
 		n = v
 	}
 	m := longTrace(n)
-	o := memory.Options{Buckets: 2048, Largest: 2048, Replay: memory.Replay{Off: true}}
+	o := memory.Options{Buckets: 2048, Largest: 2048, Blocks: 20_000, Replay: memory.Replay{Off: true}}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

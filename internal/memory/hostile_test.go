@@ -69,7 +69,7 @@ func TestNonsense(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		m := nonsense(r)
-		o := memory.Options{Buckets: 1 + r.IntN(50), Largest: r.IntN(20), Capacity: r.Int64N(1 << 30)}
+		o := memory.Options{Buckets: 1 + r.IntN(50), Largest: r.IntN(20), Blocks: r.IntN(20), Capacity: r.Int64N(1 << 30)}
 		if r.IntN(3) == 0 {
 			from, to := r.IntN(300), r.IntN(300)
 			o.From, o.To = &from, &to

@@ -20,6 +20,7 @@ type Options struct {
 	Top     int // rows of each table; 0 is 10
 	Buckets int // of the timeline; 0: none is drawn
 	Largest int // allocations that the timeline lists one by one
+	Blocks  int // of segments that are listed, in all; 0: none is
 	Devices []int
 	// Capacity is the device's memory in bytes, as a person or a log states it; 0 unknown.
 	Capacity int64

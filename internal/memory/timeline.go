@@ -12,8 +12,7 @@ import (
 const (
 	maxMarks        = 2000
 	maxSegments     = 2000
-	maxBlocks       = 20_000 // of all segments listed
-	maxSegmentParts = 4000   // of one
+	maxSegmentParts = 4000 // of one
 )
 
 // timeline is the history in buckets of equally many entries; each keeps its
@@ -102,7 +101,7 @@ func (w *walk) segments() ([]incident.MemorySegment, int) {
 	}
 	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(w.m.Segments[b].Total, w.m.Segments[a].Total) })
 	out := []incident.MemorySegment{}
-	left := maxBlocks
+	left := w.o.Blocks
 	for _, i := range all {
 		if len(out) == maxSegments || left <= 0 {
 			break
