@@ -309,7 +309,7 @@ func (w *walk) spike(m *moment) *incident.MemoryCause {
 			Why: fmt.Sprintf("in %s the same places asked for %.1f times what they did in any step before: %s for %s, before at most %s", w.steps.name(now), float64(here)/float64(earlier), w.st.name(big.stack), evidence.Bytes(u.here), evidence.Bytes(u.earlier))}
 	case 5*known >= 4*all && 100*here <= 105*earlier:
 		return &incident.MemoryCause{Fact: factSpike, Value: false, Bytes: &all, Spans: w.spans(int32(r.event)),
-			Why: fmt.Sprintf("in %s no place asked for more than in the steps before", w.steps.name(now))}
+			Why: fmt.Sprintf("in %s the same places asked for no more than in the steps before, within 5 %%", w.steps.name(now))}
 	}
 	return nil
 }

@@ -206,23 +206,40 @@ func (w *walk) floorGrowth(g *incident.MemoryGrowth) {
 	}
 	mid := w.floors[first+(n-first)/2].value
 	early, late := mid-from.value, to.value-mid
+	last := to.value - w.floors[n-1-(n-first)/4].value // in the last quarter
+	top, drop := from.value, int64(0)
+	for k := first; k < n; k++ {
+		top = max(top, w.floors[k].value)
+		drop = max(drop, top-w.floors[k].value)
+	}
 	in := w.steps.span(first, n-1)
+	small := max(swing/200, 1<<20)
 	switch grown := g.Bytes; {
+	case top-from.value > small && drop > small && 2*drop >= max(grown, -grown):
+		g.Says = fmt.Sprintf("memory rises and falls: the lowest points of %s go up by as much as %s and down again by %s, and end at %s", in, evidence.Bytes(top-from.value), evidence.Bytes(drop), signed(grown))
 	case grown == 0:
 		g.Says = fmt.Sprintf("nothing grows: the lowest points of %s are the same", in)
-	case grown <= max(swing/200, 1<<20) && grown >= -max(swing/200, 1<<20):
+	case grown <= small && grown >= -small:
 		g.Says = fmt.Sprintf("nothing grows: the lowest points of %s differ by %s", in, evidence.Bytes(max(grown, -grown)))
 	case grown < 0:
 		g.Says = fmt.Sprintf("memory shrinks over %s, by %s", in, evidence.Bytes(-grown))
-	case n-first >= 3 && 4*early >= grown && 4*late >= grown:
+	case n-first >= 3 && 4*early >= grown && 4*late >= grown && (n-first < 8 || 12*last >= grown):
 		rate := float64(grown) / float64(n-1-first)
 		g.PerStep = &rate
 		g.Says = fmt.Sprintf("%s more stay behind over %s, about %s a step", evidence.Bytes(grown), in, evidence.Bytes(int64(rate)))
-	case 4*late < grown:
+	case 4*late < grown || 4*early >= grown:
 		g.Says = fmt.Sprintf("%s more stay behind over %s, most of them early: it settles, as warm-up does", evidence.Bytes(grown), in)
 	default:
 		g.Says = fmt.Sprintf("%s more stay behind over %s, most of them late", evidence.Bytes(grown), in)
 	}
+}
+
+// signed is a change for people.
+func signed(n int64) string {
+	if n < 0 {
+		return evidence.Bytes(-n) + " less"
+	}
+	return evidence.Bytes(n) + " more"
 }
 
 // piles lists the stacks whose allocations pile up, and what else stayed.

@@ -121,3 +121,31 @@ func TestBetween(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 }
+
+// TestUneven: growth a step is told only of what goes on growing.
+func TestUneven(t *testing.T) {
+	for what, c := range map[string]struct {
+		hold   func(step int, held []int) (drop int) // how many of the oldest are let go
+		says   string
+		steady bool
+	}{
+		"a list":             {func(int, []int) int { return 0 }, "a step", true},
+		"a queue, then full": {func(_ int, held []int) int { return max(len(held)-14, 0) }, "it settles", false},
+		"a collector":        {func(step int, held []int) int { return map[bool]int{true: len(held)}[step%7 == 6] }, "rises and falls", false},
+	} {
+		p := newProgram()
+		var held []int
+		for step := range 20 {
+			p.train(true, nil, func() {
+				held = append(held, p.alloc(10*mib, "plain", 200))
+				n := c.hold(step, held)
+				p.free(held[:n]...)
+				held = held[n:]
+			})
+		}
+		g := examine(t, p.snapshot(0), memory.Options{}).Growth
+		if g == nil || (g.PerStep != nil) != c.steady || !strings.Contains(g.Says, c.says) {
+			t.Errorf("%s: %+v", what, g)
+		}
+	}
+}

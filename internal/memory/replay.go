@@ -113,7 +113,7 @@ func (w *walk) decide(f *incident.MemoryFragmentation, grown *incident.MemoryGro
 		case a.Verdict == allocator.Avoided && g.Known && g.Fits:
 			w.weigh(f, grown, a)
 		case a.Verdict == allocator.NotAvoided:
-			f.Missing = "a setting that avoids it: the replay with expandable segments fails too"
+			f.Standing, f.Missing = incident.Possible, "a setting that avoids it: the replay with expandable segments fails too"
 		default:
 			f.Missing = "a replay with expandable segments that can tell: " + a.Why
 		}
