@@ -318,8 +318,37 @@ func snapshots(in Input, f evidence.Known) {
 			replayFacts(e, o, f)
 		}
 	})
+	stackOf(in, o, f)
 	snapshotOutside(o, f)
 	peaksOfRanks(in, o, f)
+}
+
+// stackOf takes where the request was made from the snapshot, where the log shows no
+// traceback of it.
+func stackOf(in Input, o *evidence.Event, f evidence.Known) {
+	var own []evidence.Frame
+	for _, fr := range o.Stack {
+		if strings.HasSuffix(fr.File, ".py") {
+			own = append(own, fr)
+		}
+	}
+	if len(in.Memory.Stack) > 0 || len(own) == 0 {
+		return
+	}
+	there := *in.Memory
+	there.Stack = own
+	if ph := phaseOf(in, &there); f["oom.phase"].Value.S == "unknown" && ph != "unknown" {
+		f.Set("oom.phase", evidence.TextOf(ph), o.Span)
+	}
+	if _, known := f["trace.functions"]; known || in.Lead != in.Memory {
+		return
+	}
+	var fn, files []string
+	for _, fr := range own {
+		fn, files = append(fn, fr.Function), append(files, fr.File)
+	}
+	f.Set("trace.functions", evidence.TextOf(strings.Join(fn, " > ")), o.Span)
+	f.Set("trace.files", evidence.TextOf(strings.Join(files, "\n")), o.Span)
 }
 
 // replayFacts takes the replay of the history whose refused request o is. Its layout

@@ -164,6 +164,10 @@ func TestTie(t *testing.T) {
 	}
 }
 
+func withStack(e *evidence.Event) {
+	e.Stack = []evidence.Frame{{File: "/w/train.py", Line: 9, Function: "main"}, {File: "/p/torch/optim/adamw.py", Line: 220, Function: "step"}, {File: "/p/torch/optim/adamw.py", Line: 178, Function: "_init_group"}}
+}
+
 // TestSnapshotFacts: what a tied snapshot states.
 func TestSnapshotFacts(t *testing.T) {
 	held, copied := finding("a.pickle", "snapshot.graph_held", true), finding("b.pickle", "snapshot.checkpoint_copy", true)
@@ -180,6 +184,10 @@ func TestSnapshotFacts(t *testing.T) {
 		{"a replay that does not repeat the record", of(failure(nil), refused("a.pickle", nil), replay(false, 70, nil)), map[string]string{"replay.faithful": "false", "replay.fits": "true"}, "replay.expandable_avoids replay.avoided_by snapshot.largest_free"},
 		{"a replay of another request", of(failure(nil), refused("a.pickle", nil), replay(true, 50, nil)), nil, "replay.faithful replay.fits replay.expandable_avoids"},
 		{"a replay that cannot tell", of(failure(nil), refused("a.pickle", nil), replay(true, 70, func(a evidence.Attrs) { a["expandable"] = evidence.TextOf("cannot_tell"); delete(a, "avoided_by") })), map[string]string{"replay.faithful": "true"}, "replay.expandable_avoids replay.avoided_by"},
+		{"a log without a traceback", of(failure(nil), refused("a.pickle", withStack)), map[string]string{"oom.phase": "optimizer", "trace.functions": "main > step > _init_group"}, "trace.source"},
+		{"a log with a traceback", of(failure(func(e *evidence.Event) {
+			e.Stack = []evidence.Frame{{File: "a.py", Line: 3, Function: "forward", Source: "x"}}
+		}), refused("a.pickle", withStack)), map[string]string{"oom.phase": "forward", "trace.functions": "forward"}, ""},
 		{"a full device", of(failure(nil), refused("a.pickle", nil)), map[string]string{"snapshot.outside_allocator": "false"}, ""},
 		{"a device that others fill", of(failure(nil), refused("a.pickle", func(e *evidence.Event) { e.Attrs["reserved"] = exactly(4 * gib) })), map[string]string{"snapshot.outside_allocator": "true"}, ""},
 		{"neither", of(failure(nil), refused("a.pickle", func(e *evidence.Event) { e.Attrs["reserved"] = exactly(18 * gib) })), nil, "snapshot.outside_allocator"},
