@@ -127,3 +127,14 @@ func TestKeyValueCache(t *testing.T) {
 		}
 	}
 }
+
+// TestProfile: ranges of addresses are not reported as segments with free memory.
+func TestProfile(t *testing.T) {
+	d := examine(t, decode(t, "../reader/memsnap/testdata/torch/profile.pickle.gz"), memory.Options{})
+	if f := d.Fragmentation; f.Standing != incident.Undecidable || f.Free != 0 || len(f.Pinned) > 0 || d.Replay != nil || d.Peak == nil || d.Peak.Reserved != 0 {
+		t.Errorf("%+v, peak %+v", f, d.Peak)
+	}
+	if len(d.Peak.Frames) == 0 || !strings.HasPrefix(d.Peak.Frames[0].Name, "train (") {
+		t.Errorf("who made the peak: %+v", d.Peak.Frames)
+	}
+}

@@ -88,6 +88,10 @@ func (w *walk) decisive() *refusal {
 // fragmentation says how the reserve is cut up at the end.
 func (w *walk) fragmentation() incident.MemoryFragmentation {
 	f := incident.MemoryFragmentation{Pools: []incident.MemoryPoolUse{}, Pinned: []incident.MemoryPinned{}, Histogram: []incident.MemoryFreeOfSizes{}}
+	if w.m.Has.Profile {
+		w.says(&f, 0)
+		return f
+	}
 	type key struct {
 		pool   string
 		small  bool
