@@ -58,6 +58,7 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 		case f.Named && others < maxNamed:
 			others++
 			limit("%s is no memory snapshot and was not read%s.", f.Path, reason(f))
+			out.Limits[len(out.Limits)-1].Spans = []evidence.Span{{Artifact: f.Path, Kind: "record"}}
 		default:
 			others++
 		}
@@ -85,6 +86,7 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 	}
 	for _, p := range seen.Problems {
 		limit("%s: %s", p.Path, p.Err.Error())
+		out.Limits[len(out.Limits)-1].Spans = []evidence.Span{{Artifact: p.Path, Kind: "record"}}
 	}
 	for _, p := range seen.Missing {
 		out.NotFound = append(out.NotFound, p.Path+": "+p.Err.Error())

@@ -319,7 +319,7 @@ func pressureLines(d *incident.MemoryDevice, full bool) []string {
 		}
 		lines = append(lines, s)
 	}
-	if d.Pressure.Near != nil {
+	if d.Pressure.Near != nil && *d.Pressure.Near >= 0.005 {
 		lines = append(lines, fmt.Sprintf("%.0f %% of the time near the limit (%s)", 100**d.Pressure.Near, d.Pressure.NearBasis))
 	}
 	if o := d.Outside; o != nil {
@@ -503,9 +503,10 @@ func (p *page) memoryRead(m *incident.Memory) {
 	inc := &incident.Incident{Artifacts: m.Artifacts}
 	p.at(2, func() { p.para(2, "", newWords(inc).readWords()) })
 	for i, l := range m.Limits {
-		if i >= mostUnread {
-			p.at(2, func() { p.para(2, "! ", sentence(l.Text)) })
+		if len(l.Spans) > 0 && i < mostUnread {
+			continue // at the head
 		}
+		p.at(2, func() { p.para(2, "! ", sentence(l.Text)) })
 	}
 }
 
@@ -522,6 +523,8 @@ func (p *page) memoryUnread(m *incident.Memory) {
 		p.para(0, "! ", "not read: "+s)
 	}
 	for _, l := range m.Limits[:min(len(m.Limits), mostUnread)] {
-		p.para(0, "! ", sentence(l.Text))
+		if len(l.Spans) > 0 { // about one file
+			p.para(0, "! ", sentence(l.Text))
+		}
 	}
 }
