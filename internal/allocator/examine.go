@@ -231,7 +231,7 @@ func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *pr
 			return err
 		}
 		if c.Capacity > 0 {
-			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked"}
+			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked", Limited: r.Room.Limited && r.Settings.GCThreshold > 0}
 		}
 		if r.Settings.GCThreshold == 0 && q.set.GCThreshold > 0 && q.set.Limit == 0 && q.room.Known {
 			q.set.Limit = q.room.Bytes
