@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -190,7 +191,15 @@ func (v memView) settingVariants() []string {
 		i = *r.Best
 	}
 	a := &r.Answers[i]
-	s := a.Setting + ": " + answerWords(a.Answer)
+	s := settingWords(a.Setting) + ": " + answerWords(a.Answer)
+	if v.fatal() == nil { // nothing failed: would it have, otherwise?
+		switch a.Answer {
+		case incident.Avoided:
+			s = settingWords(a.Setting) + ": every request is served"
+		case incident.NotAvoided:
+			s = settingWords(a.Setting) + ": a request is refused"
+		}
+	}
 	long := s
 	switch {
 	case a.Answer == incident.Avoided && a.Margin != nil:
@@ -323,6 +332,19 @@ func (v memView) cause() *incident.MemoryCause {
 		}
 	}
 	return nil
+}
+
+// settingWords is a change that was tried; a capacity is put down as a size.
+func settingWords(s string) string {
+	words := strings.Fields(s)
+	for i, w := range words {
+		if text, ok := strings.CutPrefix(w, "capacity:"); ok {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+				words[i] = "with " + evidence.Bytes(n) + " in all"
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // layoutWords is whether the layout of the reserve made a request fail.
