@@ -172,6 +172,15 @@ func TestPublic(t *testing.T) {
 	same(t, files)
 }
 
+// TestRecorded compares what PyTorch 2.3 to 2.15 wrote of their own allocators.
+func TestRecorded(t *testing.T) {
+	files, _ := filepath.Glob("../../../testdata/allocator/*/*.pickle.gz")
+	if len(files) == 0 {
+		t.Error("no recordings")
+	}
+	same(t, files)
+}
+
 // TestGenerated compares snapshots of every form and version, as CPython and as PyTorch's
 // C++ writer put them down, with what is odd but allowed.
 func TestGenerated(t *testing.T) {
