@@ -82,12 +82,12 @@ func findings(artifact string, d *incident.MemoryDevice) []evidence.Event {
 			add(evidence.MemFinding, g.Says, evidence.Attrs{"fact": evidence.TextOf("snapshot.growth_per_step"), "number": evidence.FloatOf(*g.PerStep)}, spans...)
 		}
 	}
-	if f := &d.Fragmentation; d.Replay != nil && (f.Standing == incident.Established || f.Standing == incident.RuledOut) {
+	if f := &d.Fragmentation; d.Replay != nil && (f.Layout != nil || f.Standing == incident.RuledOut) {
 		spans := []evidence.Span{}
 		if f.LargestFreeAt != nil {
 			spans = append(spans, *f.LargestFreeAt)
 		}
-		add(evidence.MemFinding, f.Says, evidence.Attrs{"fact": evidence.TextOf("snapshot.layout"), "holds": evidence.BoolOf(f.Standing == incident.Established), "bytes": bytesOf(f.LargestFree)}, spans...)
+		add(evidence.MemFinding, f.Says, evidence.Attrs{"fact": evidence.TextOf("snapshot.layout"), "holds": evidence.BoolOf(f.Layout != nil && *f.Layout), "bytes": bytesOf(f.LargestFree)}, spans...)
 	}
 	if p := d.Peak; p != nil && p.Event >= 0 {
 		add(evidence.MemFinding, fmt.Sprintf("at most %s were in use at once", evidence.Bytes(p.Active)), evidence.Attrs{"fact": evidence.TextOf("snapshot.peak"), "bytes": bytesOf(p.Active)}, p.Spans...)

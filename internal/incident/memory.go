@@ -148,6 +148,7 @@ type MemoryFragmentation struct {
 	Pinned        []MemoryPinned      `json:"pinned"`  // segments mostly free that a live block holds, most free first
 	Says          string              `json:"says"`
 	Standing      string              `json:"standing"`
+	Layout        *bool               `json:"layout"` // whether the layout decided: false where the run would have failed with any; null where that is not known
 	Missing       string              `json:"missing"`
 	Histogram     []MemoryFreeOfSizes `json:"free_by_size"`
 }

@@ -80,8 +80,12 @@ func (w *walk) weigh(f *incident.MemoryFragmentation, g *incident.MemoryGrowth, 
 	for k := range w.tops {
 		top = max(top, w.tops[k].value)
 	}
+	decides := func(yes bool) { f.Layout = &yes }
 	switch {
 	case pile >= r.request:
+		if rate > 0 {
+			decides(false)
+		}
 		f.Missing = fmt.Sprintf("whether what piles up, %s, is meant to stay: without it there would have been room", evidence.Bytes(pile))
 		if rate > 0 && a.HasMargin {
 			f.Missing += fmt.Sprintf("; at %s a step it fills the %s that the setting leaves in %s", evidence.Bytes(int64(rate)), evidence.Bytes(a.Margin), count(int(float64(a.Margin)/rate)+1, "step"))
@@ -89,11 +93,13 @@ func (w *walk) weigh(f *incident.MemoryFragmentation, g *incident.MemoryGrowth, 
 	case !known:
 		f.Missing = "what the program needed after the refused request: no earlier step came so far"
 	case r.active+r.request+need > r.reserved+r.free:
+		decides(false)
 		f.Standing = incident.Possible
 		f.Missing = fmt.Sprintf("room for the rest of the step: earlier ones needed up to %s more after the same place, in proportion, and what was in use, the request and that are more than the %s that there were", evidence.Bytes(need), evidence.Bytes(r.reserved+r.free))
 	case a.HasMargin && need > a.Margin && r.active+r.request+need > top:
 		f.Missing = fmt.Sprintf("proof that the rest of the step has room: earlier ones needed up to %s more after the same place, in proportion, and the replay leaves %s at its own peak", evidence.Bytes(need), evidence.Bytes(a.Margin))
 	default:
+		decides(true)
 		f.Standing, f.Missing = incident.Established, ""
 		f.Says += fmt.Sprintf(", and the rest of the step, for which earlier ones needed at most %s more, has room: it was a matter of layout", evidence.Bytes(need))
 	}

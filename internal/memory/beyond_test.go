@@ -23,7 +23,7 @@ func TestBeyond(t *testing.T) {
 			t.Errorf("%s: expandable segments do not serve the request: %+v", what, r)
 			return
 		}
-		if f := d.Fragmentation; f.Standing != standing || !strings.Contains(f.Missing, missing) {
+		if f := d.Fragmentation; f.Standing != standing || !strings.Contains(f.Missing, missing) || (f.Layout != nil && *f.Layout) != (standing == incident.Established) {
 			t.Errorf("%s: fragmentation is %s, missing %q; want %s, missing %q", what, f.Standing, f.Missing, standing, missing)
 		}
 	}

@@ -234,7 +234,7 @@ func (w *walk) says(f *incident.MemoryFragmentation, blocks int) {
 	case r.free >= segmentFor(r.request):
 		f.Standing, f.Missing = incident.Undecidable, fmt.Sprintf("why %s were refused while the device had %s free: a limit on this process (set_per_process_memory_fraction), or another process that took them meanwhile", evidence.Bytes(r.request), evidence.Bytes(r.free))
 	case r.active+r.request > r.reserved+r.free: // at least: without what rounding takes
-		f.Standing = incident.RuledOut
+		f.Standing, f.Layout = incident.RuledOut, new(bool)
 		f.Says += fmt.Sprintf("; the request of %s and the %s in use are more than the %s that there were in all, however they lie", evidence.Bytes(r.request), evidence.Bytes(r.active), evidence.Bytes(r.reserved+r.free))
 	case free >= r.request:
 		f.Standing, f.Missing = incident.Supported, "a replay of the trace under another setting (--replay auto)"

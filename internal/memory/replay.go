@@ -96,7 +96,7 @@ func (w *walk) decide(f *incident.MemoryFragmentation, grown *incident.MemoryGro
 	}
 	g := &r.Fragment
 	if g.Known && !g.Fits {
-		f.Standing, f.Missing = incident.RuledOut, ""
+		f.Standing, f.Missing, f.Layout = incident.RuledOut, "", new(bool)
 		f.Says += fmt.Sprintf("; the %s in use and the request of %s are more than the room of %s, however they lie", evidence.Bytes(g.InUse), evidence.Bytes(g.Request), evidence.Bytes(r.Room.Bytes))
 		return
 	}

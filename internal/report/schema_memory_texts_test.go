@@ -146,6 +146,7 @@ var memoryTexts = map[string]description{
 	"MemoryFragmentation.pools":           of("By pool, size class and stream, the largest first."),
 	"MemoryFragmentation.pinned":          of("Segments less than half in use, most free first; bounded."),
 	"MemoryFragmentation.says":            of("The same in words."),
+	"MemoryFragmentation.layout":          of("Whether the layout decided; false where the run would have failed with any, null where that is not known."),
 	"MemoryFragmentation.standing":        of("Whether the layout of the reserve made the request fail.", "established", "supported", "possible", "ruled_out", "undecidable"),
 	"MemoryFragmentation.missing":         of("What would decide it; empty where it is decided."),
 	"MemoryFragmentation.free_by_size":    of("Free blocks by size, the smallest first."),
