@@ -176,6 +176,7 @@ func (w *walk) growth(ctx context.Context, m *moment) (*incident.MemoryGrowth, e
 	}
 	if w.steps.complete() >= fewest {
 		w.floorGrowth(g)
+		w.afterwards(m, g)
 	} else {
 		g.Basis = "from the beginning of the trace to its end"
 		g.From, g.To, g.Bytes = -1, w.t.Len()-1, w.activeAtEnd()-w.base
@@ -231,6 +232,24 @@ func (w *walk) floorGrowth(g *incident.MemoryGrowth) {
 		g.Says = fmt.Sprintf("%s more stay behind over %s, most of them early: it settles, as warm-up does", evidence.Bytes(grown), in)
 	default:
 		g.Says = fmt.Sprintf("%s more stay behind over %s, most of them late", evidence.Bytes(grown), in)
+	}
+}
+
+// afterwards adds what the steps do not show: that the part which failed had more active
+// than any of them.
+func (w *walk) afterwards(m *moment, g *incident.MemoryGrowth) {
+	if w.decisive() == nil || !w.steps.program() || w.steps.of(m.event) < w.steps.complete() {
+		return
+	}
+	var top, active int64
+	for k := range w.tops {
+		top = max(top, w.tops[k].value)
+	}
+	for i := range m.alive {
+		active += m.alive[i].size
+	}
+	if 10*active > 11*top {
+		g.Says += fmt.Sprintf("; in %s %s are active, in no step before more than %s", w.steps.name(w.steps.complete()), evidence.Bytes(active), evidence.Bytes(top))
 	}
 }
 

@@ -149,3 +149,16 @@ func TestUneven(t *testing.T) {
 		}
 	}
 }
+
+// TestAfterwards: that steps do not grow is not all that is said where evaluation after them does.
+func TestAfterwards(t *testing.T) {
+	p := newProgramOf(5)
+	for range 40 {
+		p.alloc(10*mib, "eval", 300)
+		p.free(p.alloc(2*mib, "eval", 301))
+	}
+	g := examine(t, p.snapshot(300*mib), memory.Options{}).Growth
+	if g == nil || !strings.HasPrefix(g.Says, "nothing grows") || !strings.Contains(g.Says, "; in the part after step 4 ") {
+		t.Errorf("%+v", g)
+	}
+}
