@@ -51,6 +51,7 @@ var detectors = []struct {
 	{"memory over time", memoryOverTime},
 	{"allocator counters", allocatorCounters},
 	{"memory snapshots", snapshots},
+	{"reserve", reserve},
 	{"devices", devices},
 	{"device health", deviceHealth},
 	{"non-finite values", nonfinite},

@@ -387,6 +387,24 @@ func replayFacts(e, o *evidence.Event, f evidence.Known) {
 	}
 }
 
+// reserve says whether the unused reserve is less than what was asked for. That alone
+// does not rule a better layout out: blocks that were not split hold more than what they
+// were asked for, and a replay that serves the request shows it.
+func reserve(_ Input, f evidence.Known) {
+	unused, ok1 := f["oom.reserved_unallocated"]
+	asked, ok2 := f["oom.requested"]
+	if !ok1 || !ok2 {
+		return
+	}
+	served := f["replay.faithful"].Value.True() && f["replay.avoided_by"].Value.S != ""
+	switch {
+	case unused.Value.Hi < asked.Value.Lo:
+		f.Set("oom.reserve_short", evidence.BoolOf(!served), unused.Spans...)
+	case unused.Value.Lo >= asked.Value.Hi:
+		f.Set("oom.reserve_short", evidence.BoolOf(false), unused.Spans...)
+	}
+}
+
 // fillFromReplay takes what the failure's message does not state from the state that
 // the history leads to.
 func fillFromReplay(e, o *evidence.Event, f evidence.Known) {

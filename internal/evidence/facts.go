@@ -28,6 +28,7 @@ var FactSpecs = [...]FactSpec{
 	{"oom.allocated", Size, "bytes in live tensors of this process", "print torch.cuda.memory_allocated() just before the failing call, or the exception's own figures", "one short run", "reads"},
 	{"oom.reserved", Size, "bytes held by the allocator", "print torch.cuda.memory_reserved() just before the failing call", "one short run", "reads"},
 	{"oom.reserved_unallocated", Size, "reserved but unallocated bytes", "print torch.cuda.memory_reserved() - torch.cuda.memory_allocated() just before the failing call", "one short run", "reads"},
+	{"oom.reserve_short", Bool, "reserved but unallocated bytes are fewer than the request, and no replay serves the request within the same room", "print torch.cuda.memory_reserved() - torch.cuda.memory_allocated() just before the failing call", "one short run", "reads"},
 	{"oom.private_pools", Size, "free bytes in private (CUDA graph) pools", "the exception text of PyTorch 2.2 or newer states it", "one short run", "reads"},
 	{"oom.allowed", Size, "limit set for this process (memory fraction)", "grep set_per_process_memory_fraction and per_process_memory_fraction in the code and configuration", "minutes", "reads"},
 	{"oom.this_process", Size, "all device memory of the failing process as the driver counts it", "nvidia-smi --query-compute-apps=pid,used_memory --format=csv on {fault.host} during a rerun", "one short run", "reads"},
