@@ -229,3 +229,30 @@ func TestPeaksOfRanks(t *testing.T) {
 		}
 	}
 }
+
+// TestReserveShort: sizes alone say that the unused reserve was too small, unless a
+// faithful replay serves the request under another setting.
+func TestReserveShort(t *testing.T) {
+	none := func(e *evidence.Event) { e.Attrs["unallocated"] = exactly(0) }
+	much := func(e *evidence.Event) { e.Attrs["unallocated"] = exactly(4 * gib) }
+	in := refused("a.pickle", nil)
+	for name, c := range map[string]struct {
+		in   detect.Input
+		want string
+	}{
+		"no figures":                  {of(failure(nil)), "unknown"},
+		"too small":                   {of(failure(none)), "true"},
+		"large enough":                {of(failure(much)), "false"},
+		"served in a replay":          {of(failure(none), in, replay(true, 70, nil)), "false"},
+		"a replay that is not true":   {of(failure(none), in, replay(false, 70, nil)), "true"},
+		"a replay that serves nobody": {of(failure(none), in, replay(true, 70, func(a evidence.Attrs) { a["avoided_by"] = evidence.TextOf("") })), "true"},
+	} {
+		got := "unknown"
+		if x, ok := detect.Run(c.in)["oom.reserve_short"]; ok {
+			got = x.Value.String()
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
