@@ -153,7 +153,8 @@ func (p *confParser) fraction(key string, one bool, to *float64) error {
 
 // roundup reads one number for all sizes, or a list of size classes in MiB: the first
 // one holds for smaller sizes too, and > for the last one and all above it
-// (parseRoundUpPower2Divisions fills from the last class on, that one included).
+// (parseRoundUpPower2Divisions fills from the last class on, that one included; in 2.12
+// and newer without it).
 func (p *confParser) roundup(s *Settings) error {
 	if p.i < len(p.tok) && p.tok[p.i] != "[" {
 		n, err := p.divisions()
@@ -184,7 +185,11 @@ func (p *confParser) roundup(s *Settings) error {
 			return err
 		}
 		if class == ">" {
-			for i := max(last, 0); i < len(s.Roundup); i++ {
+			from := max(last, 0)
+			if s.Version == Torch212 || s.Version == Torch213 {
+				from = last + 1
+			}
+			for i := from; i < len(s.Roundup); i++ {
 				s.Roundup[i] = n
 			}
 		} else if last, err = setClass(&s.Roundup, class, n, last); err != nil {

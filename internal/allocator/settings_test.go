@@ -118,3 +118,16 @@ func TestParseChange(t *testing.T) {
 		}
 	}
 }
+
+// What torch.cuda.memory._snapshot() states of this text in 2.3 and 2.9, and in 2.12 and 2.15.
+func TestRoundupLastClass(t *testing.T) {
+	for version, want := range map[Version]int64{Torch22: 1, Torch212: 2, Torch213: 2} {
+		s := Settings{Version: version}
+		if err := s.Apply("roundup_power2_divisions:[2:8,64:2,>:1]"); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Roundup; got != [16]int64{8, 8, 0, 0, 0, 0, want, 1, 1, 1, 1, 1, 1, 1, 1, 1} {
+			t.Errorf("%v: %v", version, got)
+		}
+	}
+}
