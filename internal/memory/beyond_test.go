@@ -81,6 +81,34 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
+// TestSurvivedRequest: that an earlier request, which the program caught, was too large
+// for the card rules nothing out for the one that ended the run.
+func TestSurvivedRequest(t *testing.T) {
+	p := newProgram()
+	var big []int
+	for range 6 {
+		big = append(big, p.alloc(80*mib, "plain", 1))
+	}
+	for _, b := range big {
+		p.free(b)
+		p.alloc(44*mib, "plain", 2)
+	}
+	p.alloc(450*mib, "plain", 3)
+	for range 3 {
+		p.train(true, nil, nil)
+	}
+	p.alloc(60*mib, "forward", 40)
+	run := allocmodel.Simulate(p.Ops, allocmodel.Default(), allocmodel.Device{Capacity: 502 * mib}, allocmodel.Options{Survive: true})
+	d := examine(t, run.Snapshot(&p.Program, allocmodel.SnapOptions{}), memory.Options{})
+	ooms, r := d.Pressure.OOMs, d.Replay
+	if len(ooms) != 2 || !ooms[0].Survived || ooms[1].Survived || r == nil || !r.Fidelity.OK || r.Layout == nil || r.Layout.Fits || r.Layout.Event != ooms[0].Event {
+		t.Fatalf("the run is not what it was built to be: %+v, %+v", ooms, r)
+	}
+	if f := d.Fragmentation; f.Standing == incident.RuledOut || f.Layout != nil {
+		t.Errorf("fragmentation is %s, layout %v: %s", f.Standing, f.Layout, f.Says)
+	}
+}
+
 // TestCut: what a damaged file does not show is not ruled out, and nothing is replayed.
 func TestCut(t *testing.T) {
 	m := decode(t, "../../testdata/snapshots/retained-graph/snapshot.pickle")

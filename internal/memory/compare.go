@@ -99,15 +99,16 @@ func (s *stacks) sum(stack uint32) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-func sameInt(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-
-func sameText(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+// same reports whether two names that may be missing are equal: both missing, or the same.
+func same[T comparable](a, b *T) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
 
 // oneProcess reports whether two snapshots are of one process, as far as they tell:
 // half of the blocks of the smaller one lie in the other at the same address, made
 // by the same stack with the same size, and no name says that they are of two ranks.
 func oneProcess(a, b *Print) bool {
-	if !sameInt(a.Rank, b.Rank) || !sameText(a.Host, b.Host) {
+	if !same(a.Rank, b.Rank) || !same(a.Host, b.Host) {
 		return false
 	}
 	if len(a.blocks) > len(b.blocks) {
@@ -116,13 +117,13 @@ func oneProcess(a, b *Print) bool {
 	if len(a.blocks) == 0 {
 		return false
 	}
-	same := 0
+	both := 0
 	for k, size := range a.blocks {
 		if b.blocks[k] == size {
-			same++
+			both++
 		}
 	}
-	return 2*same >= len(a.blocks)
+	return 2*both >= len(a.blocks)
 }
 
 // Change is what grew between snapshots of one process, from the first to the last

@@ -231,7 +231,7 @@ func (w *walk) says(f *incident.MemoryFragmentation, blocks int) {
 		free = f.Free
 	}
 	switch {
-	case r.free >= segmentFor(r.request):
+	case r.free >= evidence.DriverRequest(r.request):
 		f.Standing, f.Missing = incident.Undecidable, fmt.Sprintf("why %s were refused while the device had %s free: a limit on this process (set_per_process_memory_fraction), or another process that took them meanwhile", evidence.Bytes(r.request), evidence.Bytes(r.free))
 	case r.active+r.request > r.reserved+r.free: // at least: without what rounding takes
 		f.Standing, f.Layout = incident.RuledOut, new(bool)

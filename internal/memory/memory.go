@@ -9,8 +9,9 @@ package memory
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
+	"github.com/inquest-dev/inquest/internal/allocator"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 )
@@ -43,7 +44,7 @@ func Examine(ctx context.Context, m *evidence.MemSnapshot, o Options) (*incident
 	}
 	used := usedDevices(m)
 	for _, d := range used {
-		if len(o.Devices) > 0 && !contains(o.Devices, d) {
+		if len(o.Devices) > 0 && !slices.Contains(o.Devices, d) {
 			continue
 		}
 		dev, lacks, err := examine(ctx, m, d, &o)
@@ -72,15 +73,6 @@ func Examine(ctx context.Context, m *evidence.MemSnapshot, o Options) (*incident
 	return out, nil
 }
 
-func contains(list []int, n int) bool {
-	for _, x := range list {
-		if x == n {
-			return true
-		}
-	}
-	return false
-}
-
 // usedDevices are the devices that have segments or entries.
 func usedDevices(m *evidence.MemSnapshot) []int {
 	var out []int
@@ -98,25 +90,11 @@ func usedDevices(m *evidence.MemSnapshot) []int {
 
 func settings(m *evidence.MemSnapshot) incident.MemorySettings {
 	s := &m.Settings
-	out := incident.MemorySettings{Stated: m.Has.Settings, Conf: bounded(s.Conf, 1000), Expandable: s.Expandable, GCThreshold: s.GCThreshold}
+	out := incident.MemorySettings{Stated: m.Has.Settings, Conf: bounded(s.Conf, 1000), Expandable: s.Expandable, GCThreshold: s.GCThreshold,
+		Roundup: allocator.Settings{Roundup: s.Roundup}.RoundupText()}
 	if s.HasMaxSplit && s.MaxSplit >= 0 {
 		n := s.MaxSplit
 		out.MaxSplit = &n
-	}
-	off, same := true, true
-	for _, d := range s.Roundup {
-		off, same = off && d == 0, same && d == s.Roundup[0]
-	}
-	switch {
-	case off:
-	case same:
-		out.Roundup = fmt.Sprint(s.Roundup[0])
-	default:
-		var parts []string
-		for i, d := range s.Roundup {
-			parts = append(parts, fmt.Sprintf("%d:%d", 1<<i, d))
-		}
-		out.Roundup = "[" + strings.Join(parts, ",") + "]"
 	}
 	return out
 }

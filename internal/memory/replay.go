@@ -94,7 +94,8 @@ func (w *walk) decide(f *incident.MemoryFragmentation, grown *incident.MemoryGro
 	if w.decisive() == nil || f.Standing == incident.RuledOut {
 		return
 	}
-	g := &r.Fragment
+	g := r.Fragment
+	g.Known = g.Known && g.Event == w.decisive().event // else it is of a request that was survived
 	if g.Known && !g.Fits {
 		f.Standing, f.Missing, f.Layout = incident.RuledOut, "", new(bool)
 		f.Says += fmt.Sprintf("; the %s in use and the request of %s are more than the room of %s, however they lie", evidence.Bytes(g.InUse), evidence.Bytes(g.Request), evidence.Bytes(r.Room.Bytes))
@@ -112,6 +113,8 @@ func (w *walk) decide(f *incident.MemoryFragmentation, grown *incident.MemoryGro
 		switch {
 		case a.Verdict == allocator.Avoided && g.Known && g.Fits:
 			w.weigh(f, grown, a)
+		case a.Verdict == allocator.Avoided:
+			f.Missing = "whether what was in use and the refused request would have fitted without waste"
 		case a.Verdict == allocator.NotAvoided:
 			f.Standing, f.Missing = incident.Possible, "a setting that avoids it: the replay with expandable segments fails too"
 		default:

@@ -171,21 +171,10 @@ func (w *walk) survey() {
 	w.notes = annotations(w.m, w.device, w.t)
 	w.steps = findSteps(w.notes, &w.seen)
 	if w.room = w.o.Capacity; len(w.refused) > 0 {
-		if x := w.refused[len(w.refused)-1]; x.free < segmentFor(x.request) {
+		if x := w.refused[len(w.refused)-1]; x.free < evidence.DriverRequest(x.request) {
 			w.room = x.reserved + x.free
 		}
 	}
-}
-
-// segmentFor is what the allocator asks the driver for to hold a request.
-func segmentFor(n int64) int64 {
-	switch {
-	case n <= 1<<20:
-		return 2 << 20
-	case n < 10<<20:
-		return 20 << 20
-	}
-	return (n + 2<<20 - 1) / (2 << 20) * (2 << 20)
 }
 
 func (w *walk) reservedAtEnd() int64 {
