@@ -64,7 +64,7 @@ func (w *walk) totals() incident.MemoryTotals {
 			}
 		}
 	}
-	t.Free = t.Reserved - t.Active
+	t.Free = max(t.Reserved-t.Active, 0)
 	return t
 }
 
@@ -137,8 +137,8 @@ func (w *walk) fragmentation() incident.MemoryFragmentation {
 			}
 		}
 		p.Active += active
-		p.Free += sane(s.Total) - active
-		f.Free += sane(s.Total) - active
+		p.Free += max(sane(s.Total)-active, 0)
+		f.Free += max(sane(s.Total)-active, 0)
 		if live >= 0 && !s.Small && 2*active < s.Total {
 			pinned = append(pinned, incident.MemoryPinned{Segment: w.segment(i), Total: s.Total, Active: active, Block: live})
 		}

@@ -181,6 +181,9 @@ func (w *walk) alive() []incident.MemoryUse {
 func (w *walk) lacks(d *incident.MemoryDevice) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if t := &d.Totals; t.Active > t.Reserved && !w.m.Has.Profile {
+		add("segments that its blocks fit: %s are in use in segments of %s", evidence.Bytes(t.Active), evidence.Bytes(t.Reserved))
+	}
 	if w.bare() {
 		add("a history: what made the peak, what grew and what another setting would change cannot be told; torch.cuda.memory._record_memory_history() before the part in question records it")
 		return out

@@ -116,14 +116,14 @@ func (w *walk) segments() ([]incident.MemorySegment, int) {
 				continue
 			}
 			left--
-			part := incident.MemorySegmentPart{Offset: at, Size: b.Size, State: [...]string{"free", "active", "pending"}[min(int(b.State), 2)], Stack: -1}
+			part := incident.MemorySegmentPart{Offset: at, Size: sane(b.Size), State: [...]string{"free", "active", "pending"}[min(int(b.State), 2)], Stack: -1}
 			if b.State != evidence.BlockInactive {
 				if n := w.st.index(b.Stack); n != nil {
 					part.Stack = *n
 				}
 			}
 			x.Blocks = append(x.Blocks, part)
-			at += b.Size
+			at += part.Size
 		}
 		out = append(out, x)
 	}

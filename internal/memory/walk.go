@@ -158,9 +158,10 @@ func (w *walk) survey() {
 		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
 			net -= sane(e.Size)
 		case evidence.MemOOM:
-			if len(w.refused) < maxRefusals {
-				w.refused = append(w.refused, refusal{event: i, request: sane(e.Size), free: sane(int64(min(e.Addr, 1<<50))), reserved: net, stack: e.Stack, time: e.Time})
+			if len(w.refused) == maxRefusals {
+				w.refused = w.refused[:maxRefusals-1] // the newest is the one that may have ended the run
 			}
+			w.refused = append(w.refused, refusal{event: i, request: sane(e.Size), free: sane(int64(min(e.Addr, 1<<50))), reserved: net, stack: e.Stack, time: e.Time})
 		}
 	}
 	w.start = w.reservedAtEnd() - net
@@ -298,7 +299,7 @@ func (w *walk) follow(ctx context.Context) error {
 			if bursting {
 				end("oom")
 			}
-			if refusedAt < len(w.refused) {
+			if refusedAt < len(w.refused) && w.refused[refusedAt].event == i {
 				w.refused[refusedAt].active = active
 				refusedAt++
 			}

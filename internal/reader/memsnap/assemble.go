@@ -78,7 +78,7 @@ func (m *machine) assembleTraces(r *result, ids []int32) {
 		m.over.devices += int64(len(ids) - maxDevices)
 		ids = ids[:maxDevices]
 	}
-	at := map[*trace]int{}
+	at, shared := map[*trace]int{}, 0
 	r.Traces = make([]evidence.MemTrace, len(ids))
 	for d, id := range ids {
 		if id < -1 {
@@ -92,6 +92,12 @@ func (m *machine) assembleTraces(r *result, ids []int32) {
 			continue
 		}
 		t := m.traces[id]
+		if _, ok := at[t]; ok {
+			if shared += t.Len(); shared > aliases { // each is gone through as if it were another
+				m.over.sharers++
+				continue
+			}
+		}
 		r.Traces[d] = t.MemTrace
 		r.Has.Traces = r.Has.Traces || t.Len() > 1
 		if t.Len() > 0 {
@@ -204,7 +210,9 @@ func (m *machine) tell(s *evidence.MemSnapshot) {
 	say(m.over.streams, "streams are over the limit and taken for one")
 	say(m.over.pools, "pools are over the limit and taken for one")
 	say(m.over.marks, "annotations are over the limit and left out")
+	say(m.over.ooms, "entries of refused requests are over the limit and no events of their own; the newest is one")
 	say(m.over.devices, "segments or traces are of no device from 0 to 1023 and left out")
+	say(m.over.sharers, "traces are the list of another device over again, over the limit, and left out")
 	say(m.over.boxes, "numbers that are shared are over the limit and left out")
 	say(m.strays, "items of lists are of another sort than their list and left out")
 	say(m.late, "objects are filled on after they were complete; what came late is left out")

@@ -236,7 +236,11 @@ func (m *machine) entry(e *evidence.MemEvent, n uint32, have set) {
 		e.Pool = m.pool(m.vals[kPool].n)
 		m.has.EventPools = true
 	}
-	if e.Action == evidence.MemOOM && len(m.ooms) < maxOOMs {
+	if e.Action == evidence.MemOOM {
+		if len(m.ooms) == maxOOMs {
+			m.ooms = m.ooms[:maxOOMs-1] // the newest is the one that may have ended the run
+			m.over.ooms++
+		}
 		m.ooms = append(m.ooms, oom{number: n, offset: m.at})
 	}
 }

@@ -33,12 +33,12 @@ const (
 	maxDepth    = 1000      // of open marks
 	maxBoxes    = 1 << 20   // values in the memo that are no string or container
 	slack       = 64 << 10  // frames in stacks beyond one for each byte read
-	aliases     = 256 << 10 // blocks beyond those of the file, for lists of them that segments share
+	aliases     = 256 << 10 // blocks, and entries, beyond those of the file, for lists of them that segments or devices share
 )
 
 // over counts what went beyond the limits.
 type over struct {
-	events, blocks, segments, frames, stacks, notes, streams, pools, marks, devices, boxes int64
+	events, blocks, segments, frames, stacks, notes, streams, pools, marks, devices, boxes, ooms, sharers int64
 }
 
 // An open mark.

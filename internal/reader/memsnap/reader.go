@@ -2,6 +2,7 @@ package memsnap
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,8 +153,9 @@ func say(r *result, a evidence.Artifact, sink reader.Sink) {
 		e.Span.Quote = e.Text
 		sink.Event(e)
 	}
-	for _, o := range r.ooms {
-		sink.Event(r.oom(a, o))
+	states := r.refusals()
+	for i, o := range r.ooms {
+		sink.Event(r.oom(a, o, states[i]))
 	}
 }
 
@@ -189,8 +191,44 @@ func (r *result) totals(device int) (t totals) {
 	return t
 }
 
+// A refusal is what the entries behind an oom tell of its moment.
+type refusal struct {
+	reserved int64 // bytes; less than 0 where segments and entries do not fit together
+	last     bool  // nothing was allocated after it
+}
+
+// refusals goes once through each history that has an oom, back from its end, where the
+// segments state what is reserved. The result is by index of ooms.
+func (r *result) refusals() []refusal {
+	out := make([]refusal, len(r.ooms))
+	by := map[int][]int{} // ooms of a device, in the order of its entries
+	for i, o := range r.ooms {
+		by[o.device] = append(by[o.device], i)
+	}
+	for d, list := range by {
+		slices.SortFunc(list, func(a, b int) int { return cmp.Compare(r.ooms[a].index, r.ooms[b].index) })
+		now := refusal{r.totals(d).reserved, true}
+		t := &r.Traces[d]
+		for i := t.Len() - 1; len(list) > 0; i-- {
+			for n := len(list) - 1; n >= 0 && r.ooms[list[n]].index == i; n-- {
+				out[list[n]], list = now, list[:n]
+			}
+			switch e := t.At(i); e.Action {
+			case evidence.MemSegmentAlloc, evidence.MemSegmentMap:
+				now.reserved -= e.Size
+				now.last = false
+			case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
+				now.reserved += e.Size
+			case evidence.MemAlloc:
+				now.last = false
+			}
+		}
+	}
+	return out
+}
+
 // oom is the event of an entry that records a failure.
-func (r *result) oom(a evidence.Artifact, o place) evidence.Event {
+func (r *result) oom(a evidence.Artifact, o place, then refusal) evidence.Event {
 	e := event(evidence.MemSnapshotOOM, a, o.device)
 	t := &r.Traces[o.device]
 	x := t.At(o.index)
@@ -198,23 +236,11 @@ func (r *result) oom(a evidence.Artifact, o place) evidence.Event {
 	e.Attrs["requested"] = evidence.SizeOf(max(x.Size, 0), max(x.Size, 0))
 	free := int64(min(x.Addr, 1<<62))
 	e.Attrs["free"] = evidence.SizeOf(free, free)
-	reserved, last := r.totals(o.device).reserved, true
-	for i := t.Len() - 1; i > o.index; i-- {
-		switch y := t.At(i); y.Action {
-		case evidence.MemSegmentAlloc, evidence.MemSegmentMap:
-			reserved -= y.Size
-			last = false
-		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
-			reserved += y.Size
-		case evidence.MemAlloc:
-			last = false
-		}
-	}
-	e.Attrs["last"] = evidence.BoolOf(last)
+	e.Attrs["last"] = evidence.BoolOf(then.last)
 	e.Text = fmt.Sprintf("device %d, entry %d: oom of %s with %s free on the device", o.device, o.index, evidence.Bytes(x.Size), evidence.Bytes(free))
-	if !r.cut && len(r.Segments) > 0 && reserved >= 0 {
-		e.Attrs["reserved"] = evidence.SizeOf(reserved, reserved)
-		e.Text += ", " + evidence.Bytes(reserved) + " reserved"
+	if !r.cut && len(r.Segments) > 0 && then.reserved >= 0 {
+		e.Attrs["reserved"] = evidence.SizeOf(then.reserved, then.reserved)
+		e.Text += ", " + evidence.Bytes(then.reserved) + " reserved"
 	}
 	e.Stamp = stamp(x.Time)
 	e.Stack = r.frames(x.Stack)
