@@ -54,7 +54,7 @@ func TestBlocksBeyond(t *testing.T) {
 			t.Errorf("block %+v", b)
 		}
 	}
-	if len(s.Lacks) == 0 || !strings.HasPrefix(s.Lacks[0], "segments that its blocks fit: 1.00 PiB are in use in segments of 20.0 MiB") {
+	if len(s.Lacks) == 0 || !strings.HasPrefix(s.Lacks[0], "segments that its blocks fit: 1.00 PiB are in use in segments of 20.00 MiB") {
 		t.Errorf("lacks %q", s.Lacks)
 	}
 }
