@@ -271,8 +271,10 @@ func (m *machine) note(have set) uint32 {
 type noteKey struct{ category, context, user uint32 }
 
 // stream is the index of the stream of an event or segment.
-func (m *machine) stream(have set) uint16 {
-	h := m.addr(have, kStream)
+func (m *machine) stream(have set) uint16 { return m.streamOf(m.addr(have, kStream)) }
+
+// streamOf is the index of the stream with handle h.
+func (m *machine) streamOf(h uint64) uint16 {
 	if h == m.lastStream {
 		return m.lastStreamID
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
+	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/pickle"
 )
 
@@ -29,7 +30,10 @@ func (m *machine) dictRun(w []byte, base int64) int {
 			slot, j = binary.LittleEndian.Uint32(w[i+1:]), i+5
 		case pickle.SetItems:
 			m.at = base + int64(i) + 1
-			m.finish(have&^none, w[i+1])
+			memo := m.top1().slot != noSlot
+			if e := m.finish(have&^none, w[i+1]); e != nil {
+				m.learn(w, memo, e)
+			}
 			return i + 1
 		}
 		if j == i {
@@ -78,8 +82,8 @@ func (m *machine) dictRun(w []byte, base int64) int {
 }
 
 // finish makes of the dict at the top of the stack what the values of its keys say. An entry
-// goes to its list at once, unless next, the opcode that follows, may want it.
-func (m *machine) finish(have set, next byte) {
+// goes to its list at once, unless next, the opcode that follows, may want it, and is returned.
+func (m *machine) finish(have set, next byte) *evidence.MemEvent {
 	d := m.top1()
 	if have.has(kAction) && (next == byte(pickle.EmptyDict) || next == byte(pickle.Appends)) && m.events < maxEvents && len(m.pend) == 0 {
 		if t := m.open(); t != nil {
@@ -88,16 +92,18 @@ func (m *machine) finish(have set, next byte) {
 				t.first = m.at
 			}
 			m.placed(number, t)
-			m.entry(t.New(), number, have)
+			e := t.New()
+			m.entry(e, number, have)
 			if d.slot != noSlot {
 				m.memo.put(d.slot, pack(tEvent, uint64(number)))
 			}
 			m.stack = m.stack[:len(m.stack)-1]
 			m.marks[len(m.marks)-1].ate = true
-			return
+			return e
 		}
 	}
 	m.become(d, m.make(have))
+	return nil
 }
 
 // open is the list that the dict at the top of the stack will be added to, if that is one
@@ -209,6 +215,9 @@ func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 // else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
 func (m *machine) frameRun(w []byte) (stack uint32, end int) {
 	const long = byte(pickle.LongBinGet)
+	if x := m.hints.known(&m.runs, w); x != nil {
+		return x.id, int(x.n) + 1
+	}
 	n := 0
 	for n+10 < len(w) {
 		if w[n] == long && w[n+5] == long {
@@ -226,23 +235,63 @@ func (m *machine) frameRun(w []byte) (stack uint32, end int) {
 	}
 	raw := w[:n]
 	h := fold(maphash.Bytes(m.seed, raw))
-	id, ok := m.runs.find(h, raw)
-	if !ok {
-		if id, ok = m.resolve(raw); !ok {
-			return 0, 0
-		}
-		m.runs.add(h, raw, id)
+	if i, ok := m.runs.find(h, raw); ok {
+		x := &m.runs.list[i]
+		m.hints.set(raw, x)
+		return x.id, n + 1
 	}
+	id, ok := m.resolve(raw)
+	if !ok {
+		return 0, 0
+	}
+	m.runs.add(h, raw, id)
 	return id, n + 1
 }
 
-// frameDict takes a frame that is not shared: a dict with its own strings, as MEMOIZE names no
-// slots the same bytes each time. It returns how many bytes it took, 0 if another
-// dict begins here.
-func (m *machine) frameDict(w []byte, base int64) int {
-	if w[1] != byte(pickle.Memoize) || w[2] != byte(pickle.Mark) || m.memo.n != m.memo.count || len(w) < 2*pairsMin {
+// frameDicts takes frames that are not shared: dicts with their own strings, as MEMOIZE names no
+// slots the same bytes each time. What followed the two frames before last time is
+// looked at first. It returns how many bytes it took, 0 if another dict begins here.
+func (m *machine) frameDicts(w []byte, base int64) int {
+	if w[1] != byte(pickle.Memoize) || w[2] != byte(pickle.Mark) || m.memo.n != m.memo.count {
 		return 0
 	}
+	at := 0
+	for {
+		x := m.trail.next(&m.dicts, m.trail.at, w[at:])
+		if x == nil {
+			if x = m.trail.next(&m.dicts, m.trail.fork(m.before()), w[at:]); x == nil {
+				break
+			}
+		}
+		m.frameAgain(x.id)
+		at += int(x.n)
+	}
+	if at == 0 && len(w) >= 2*pairsMin {
+		return m.frameDict(w, base)
+	}
+	return at
+}
+
+// before is a number made of the last two frames on the stack.
+func (m *machine) before() (n uint32) {
+	for _, v := range m.stack[max(m.floor(), len(m.stack)-2):] {
+		n = (n + uint32(v.n) + 1) * 0x9e3779b1
+	}
+	return n
+}
+
+// frameAgain pushes a frame whose dict was known by its bytes, and stores it and its strings.
+func (m *machine) frameAgain(id uint32) {
+	f := &m.frames[id]
+	slot := m.memo.n
+	m.memo.push(pack(tFrame, uint64(id)))
+	m.memo.push(pack(tText, uint64(f.name)))
+	m.memo.push(pack(tText, uint64(f.file)))
+	m.stack = append(m.stack, value{n: uint64(id), slot: slot, tag: tFrame})
+}
+
+// frameDict takes one such frame.
+func (m *machine) frameDict(w []byte, base int64) int {
 	i := 3
 	for range 2 { // key, string
 		if i = behindGet(w, i); w[i] != byte(pickle.ShortBinUnicode) {
@@ -268,13 +317,9 @@ func (m *machine) frameDict(w []byte, base int64) int {
 	}
 	raw := w[:i+1]
 	h := fold(maphash.Bytes(m.seed, raw))
-	if id, ok := m.dicts.find(h, raw); ok {
-		f := &m.frames[id]
-		slot := m.memo.n
-		m.memo.put(slot, pack(tFrame, uint64(id)))
-		m.memo.put(slot+1, pack(tText, uint64(f.name)))
-		m.memo.put(slot+2, pack(tText, uint64(f.file)))
-		m.stack = append(m.stack, value{n: uint64(id), slot: slot, tag: tFrame})
+	if x, ok := m.dicts.find(h, raw); ok {
+		m.trail.set(m.before(), x)
+		m.frameAgain(m.dicts.list[x].id)
 		return i + 1
 	}
 	first := m.memo.n

@@ -150,16 +150,17 @@ const (
 	maxRuns  = 16 << 20 // bytes of runs that are remembered
 )
 
-// find returns what raw, whose hash is h, was.
-func (r *runs) find(h uint32, raw []byte) (id uint32, ok bool) {
-	i, ok := r.index.find(h, func(i uint32) bool {
+// begins reports whether w begins with the bytes of x, and has more.
+func (r *runs) begins(w []byte, x *run) bool {
+	return len(w) > int(x.n) && string(w[:x.n]) == string(r.raw[x.chunk][x.from:x.from+x.n])
+}
+
+// find returns the number of the run raw, whose hash is h.
+func (r *runs) find(h uint32, raw []byte) (i uint32, ok bool) {
+	return r.index.find(h, func(i uint32) bool {
 		x := &r.list[i]
 		return string(r.raw[x.chunk][x.from:x.from+x.n]) == string(raw)
 	})
-	if !ok {
-		return 0, false
-	}
-	return r.list[i].id, true
 }
 
 // add remembers raw, unless there is too much already.
@@ -176,4 +177,18 @@ func (r *runs) add(h uint32, raw []byte, id uint32) {
 	r.list = append(r.list, run{uint32(last), uint32(len(r.raw[last])), uint32(len(raw)), id})
 	r.raw[last] = append(r.raw[last], raw...)
 	r.bytes += len(raw)
+}
+
+// forget drops all runs. A chunk and a small index serve again, so that a file that makes it
+// forget each run does not cost much.
+func (r *runs) forget() {
+	if len(r.list) == 0 {
+		return
+	}
+	kept := runs{list: r.list[:0], raw: append([][]byte(nil), r.raw[0][:0])}
+	if len(r.index.slots) <= 256 {
+		clear(r.index.slots)
+		kept.index.slots = r.index.slots
+	}
+	*r = kept
 }

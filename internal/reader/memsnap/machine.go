@@ -66,8 +66,10 @@ type machine struct {
 	frames     []frame
 	frameIndex table
 	stacks     stacks
-	runs       runs // by the references in a list of frames
-	dicts      runs // by the bytes of a frame's dict
+	runs       runs  // by the references in a list of frames
+	dicts      runs  // by the bytes of a frame's dict
+	hints      hints // of runs
+	trail      trail // of dicts
 	seed       maphash.Seed
 	mixer      uint64
 
@@ -75,6 +77,8 @@ type machine struct {
 	round  [wPowers]int64
 	powers uint32
 	ids    []uint32
+
+	foundry foundry
 
 	pend   []pending
 	events int
@@ -229,7 +233,20 @@ func (m *machine) fast() error {
 			v, n = value{n: uint64(m.texts.id(m.seed, w[i+2:i+2+k])), slot: noSlot, tag: tText}, 2+k
 		case pickle.EmptyDict:
 			m.flush()
-			if k := m.frameDict(w[i:], base+int64(i)); k > 0 {
+			if t := m.next(); t != nil {
+				if len(w)-i < runMin {
+					m.sc.Discard(i)
+					if err := m.sc.Buffer(runMin); err != nil {
+						return m.fail(0, op, err)
+					}
+					w, i, base = m.sc.Window(), 0, m.sc.Offset()
+				}
+				if k := m.entries(w[i:], base+int64(i), t); k > 0 {
+					i += k
+					continue
+				}
+			}
+			if k := m.frameDicts(w[i:], base+int64(i)); k > 0 {
 				i += k
 				continue
 			}
@@ -397,9 +414,13 @@ func (m *machine) store(slot uint32, v value) {
 	}
 	switch m.memo.holds(slot) {
 	case tFrame:
-		m.runs = runs{}
+		m.runs.forget()
+		m.hints.forget()
 	case tText:
-		m.dicts = runs{}
+		m.dicts.forget()
+		m.foundry.forget()
+	case tPair:
+		m.foundry.forget()
 	}
 	m.memo.put(slot, w)
 }

@@ -99,6 +99,22 @@ func (m *memo) put(i, w uint32) {
 	c.words[at] = w
 }
 
+// push puts w in the slot that is the next.
+func (m *memo) push(w uint32) {
+	if at, k := m.n&(memoChunk-1), w&maxID; at != 0 && len(m.apart) == 0 {
+		c := &m.chunks[len(m.chunks)-1]
+		if t := tag(w >> idBits); c.words == nil && (t == tText || t == tFrame || t == tStack) {
+			if codes := m.codes[t]; int(k) < len(codes) && codes[k] != 0 {
+				c.codes[at] = codes[k]
+				m.n++
+				m.count++
+				return
+			}
+		}
+	}
+	m.put(m.n, w)
+}
+
 // next makes room for one more slot of the dense part.
 func (m *memo) next() {
 	if m.n&(memoChunk-1) == 0 {
