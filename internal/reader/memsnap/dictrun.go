@@ -214,9 +214,12 @@ func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 // frameRun takes a list's items, MARK read, if they are references to frames and nothing
 // else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
 func (m *machine) frameRun(w []byte) (stack uint32, end int) {
+	if len(w) == 0 {
+		return 0, 0
+	}
 	const long = byte(pickle.LongBinGet)
-	if x := m.hints.known(&m.runs, w); x != nil {
-		return x.id, int(x.n) + 1
+	if id, n := m.knownRefs(w); n > 0 {
+		return id, n + 1
 	}
 	n := 0
 	for n+10 < len(w) {
@@ -237,7 +240,9 @@ func (m *machine) frameRun(w []byte) (stack uint32, end int) {
 	h := fold(maphash.Bytes(m.seed, raw))
 	if i, ok := m.runs.find(h, raw); ok {
 		x := &m.runs.list[i]
-		m.hints.set(raw, x)
+		if n >= hintLeast {
+			m.runHints.set(sampleRefs(raw), x)
+		}
 		return x.id, n + 1
 	}
 	id, ok := m.resolve(raw)
@@ -249,35 +254,69 @@ func (m *machine) frameRun(w []byte) (stack uint32, end int) {
 }
 
 // frameDicts takes frames that are not shared: dicts with their own strings, as MEMOIZE names no
-// slots the same bytes each time. What followed the two frames before last time is
-// looked at first. It returns how many bytes it took, 0 if another dict begins here.
+// slots the same bytes each time. It returns how many bytes it took, 0 if another dict
+// begins here.
 func (m *machine) frameDicts(w []byte, base int64) int {
-	if w[1] != byte(pickle.Memoize) || w[2] != byte(pickle.Mark) || m.memo.n != m.memo.count {
-		return 0
-	}
 	at := 0
-	for {
-		x := m.trail.next(&m.dicts, m.trail.at, w[at:])
-		if x == nil {
-			if x = m.trail.next(&m.dicts, m.trail.fork(m.before()), w[at:]); x == nil {
-				break
-			}
+	for len(w)-at >= 2*pairsMin && m.memo.n == m.memo.count {
+		d := frameShape(w[at:])
+		if d.end == 0 {
+			break
 		}
-		m.frameAgain(x.id)
-		at += int(x.n)
-	}
-	if at == 0 && len(w) >= 2*pairsMin {
-		return m.frameDict(w, base)
+		raw := w[at : at+d.end]
+		sample := sample(raw, d.name, d.file, d.end)
+		id, ok := m.dictHints.is(&m.dicts, sample, raw)
+		if !ok {
+			h := fold(maphash.Bytes(m.seed, raw))
+			x, found := m.dicts.find(h, raw)
+			if !found {
+				return at + m.newFrame(w[at:], base+int64(at), d.end, h)
+			}
+			m.dictHints.set(sample, &m.dicts.list[x])
+			id = m.dicts.list[x].id
+		}
+		m.frameAgain(id)
+		at += d.end
 	}
 	return at
 }
 
-// before is a number made of the last two frames on the stack.
-func (m *machine) before() (n uint32) {
-	for _, v := range m.stack[max(m.floor(), len(m.stack)-2):] {
-		n = (n + uint32(v.n) + 1) * 0x9e3779b1
+// A frameEnds tells where in a frame's dict its strings end, and the dict.
+type frameEnds struct{ name, file, end int }
+
+// frameShape finds out whether w begins with a dict of two strings and a number, as frames
+// are: whose strings are stored, under keys that the memo has.
+func frameShape(w []byte) (d frameEnds) {
+	if w[1] != byte(pickle.Memoize) || w[2] != byte(pickle.Mark) {
+		return d
 	}
-	return n
+	i := 3
+	for k := range 2 {
+		if i = behindGet(w, i); w[i] != byte(pickle.ShortBinUnicode) {
+			return d
+		}
+		if i += 2 + int(w[i+1]); w[i] != byte(pickle.Memoize) {
+			return d
+		}
+		if i++; k == 0 {
+			d.name = i
+		}
+	}
+	d.file = i
+	switch i = behindGet(w, i); pickle.Op(w[i]) {
+	case pickle.BinInt1:
+		i += 2
+	case pickle.BinInt2:
+		i += 3
+	case pickle.BinInt:
+		i += 5
+	default:
+		return d
+	}
+	if w[0] == byte(pickle.EmptyDict) && w[i] == byte(pickle.SetItems) && d.name > 8 {
+		d.end = i + 1
+	}
+	return d
 }
 
 // frameAgain pushes a frame whose dict was known by its bytes, and stores it and its strings.
@@ -290,50 +329,20 @@ func (m *machine) frameAgain(id uint32) {
 	m.stack = append(m.stack, value{n: uint64(id), slot: slot, tag: tFrame})
 }
 
-// frameDict takes one such frame.
-func (m *machine) frameDict(w []byte, base int64) int {
-	i := 3
-	for range 2 { // key, string
-		if i = behindGet(w, i); w[i] != byte(pickle.ShortBinUnicode) {
-			return 0
-		}
-		if i += 2 + int(w[i+1]); w[i] != byte(pickle.Memoize) {
-			return 0
-		}
-		i++
-	}
-	switch i = behindGet(w, i); pickle.Op(w[i]) {
-	case pickle.BinInt1:
-		i += 2
-	case pickle.BinInt2:
-		i += 3
-	case pickle.BinInt:
-		i += 5
-	default:
-		return 0
-	}
-	if w[i] != byte(pickle.SetItems) {
-		return 0
-	}
-	raw := w[:i+1]
-	h := fold(maphash.Bytes(m.seed, raw))
-	if x, ok := m.dicts.find(h, raw); ok {
-		m.trail.set(m.before(), x)
-		m.frameAgain(m.dicts.list[x].id)
-		return i + 1
-	}
+// newFrame takes a frame of frameShape whose first n bytes have hash h.
+func (m *machine) newFrame(w []byte, base int64, n int, h uint32) int {
 	first := m.memo.n
 	m.stack = append(m.stack, value{slot: first, tag: tDict})
 	m.memo.put(first, pack(tDict, 0))
-	n := 3 + m.dictRun(w[3:], base+3)
-	if v := m.top1(); n == i+1 && v.tag == tFrame && v.slot == first {
+	took := 3 + m.dictRun(w[3:], base+3)
+	if v := m.top1(); took == n && v.tag == tFrame && v.slot == first {
 		// The strings must be the name and the file, in this order, to be put again.
 		f := &m.frames[v.n]
 		if m.memo.n == first+3 && m.memo.get(first+1) == pack(tText, uint64(f.name)) && m.memo.get(first+2) == pack(tText, uint64(f.file)) {
-			m.dicts.add(h, raw, uint32(v.n))
+			m.dicts.add(h, w[:n], uint32(v.n))
 		}
 	}
-	return n
+	return took
 }
 
 // behindGet is what follows a fetch from the memo at i, or i.

@@ -66,10 +66,10 @@ type machine struct {
 	frames     []frame
 	frameIndex table
 	stacks     stacks
-	runs       runs  // by the references in a list of frames
-	dicts      runs  // by the bytes of a frame's dict
-	hints      hints // of runs
-	trail      trail // of dicts
+	runs       runs // by the references in a list of frames
+	dicts      runs // by the bytes of a frame's dict
+	runHints   hints
+	dictHints  hints
 	seed       maphash.Seed
 	mixer      uint64
 
@@ -415,9 +415,10 @@ func (m *machine) store(slot uint32, v value) {
 	switch m.memo.holds(slot) {
 	case tFrame:
 		m.runs.forget()
-		m.hints.forget()
+		m.runHints.forget()
 	case tText:
 		m.dicts.forget()
+		m.dictHints.forget()
 		m.foundry.forget()
 	case tPair:
 		m.foundry.forget()
