@@ -239,11 +239,10 @@ func (m *machine) frameRun(w []byte) (stack uint32, end int) {
 	raw := w[:n]
 	h := fold(maphash.Bytes(m.seed, raw))
 	if i, ok := m.runs.find(h, raw); ok {
-		x := &m.runs.list[i]
 		if n >= hintLeast {
-			m.runHints.set(sampleRefs(raw), x)
+			m.runHints.set(sampleRefs(raw), i)
 		}
-		return x.id, n + 1
+		return m.runs.list[i].id, n + 1
 	}
 	id, ok := m.resolve(raw)
 	if !ok {
@@ -272,7 +271,7 @@ func (m *machine) frameDicts(w []byte, base int64) int {
 			if !found {
 				return at + m.newFrame(w[at:], base+int64(at), d.end, h)
 			}
-			m.dictHints.set(sample, &m.dicts.list[x])
+			m.dictHints.set(sample, x)
 			id = m.dicts.list[x].id
 		}
 		m.frameAgain(id)
@@ -321,12 +320,22 @@ func frameShape(w []byte) (d frameEnds) {
 
 // frameAgain pushes a frame whose dict was known by its bytes, and stores it and its strings.
 func (m *machine) frameAgain(id uint32) {
+	m.stack = append(m.stack, value{n: uint64(id), slot: m.memo.n, tag: tFrame})
+	for int(id) >= len(m.frameCodes) {
+		m.frameCodes = append(m.frameCodes, make([][3]uint16, len(m.frames)-len(m.frameCodes))...)
+	}
+	c := &m.frameCodes[id]
+	if c[0] != 0 && m.memo.pushCodes(c[:]...) {
+		return
+	}
 	f := &m.frames[id]
-	slot := m.memo.n
-	m.memo.push(pack(tFrame, uint64(id)))
-	m.memo.push(pack(tText, uint64(f.name)))
-	m.memo.push(pack(tText, uint64(f.file)))
-	m.stack = append(m.stack, value{n: uint64(id), slot: slot, tag: tFrame})
+	for k, w := range [3]uint32{pack(tFrame, uint64(id)), pack(tText, uint64(f.name)), pack(tText, uint64(f.file))} {
+		m.memo.push(w)
+		c[k] = m.memo.codeOf(w)
+	}
+	if c[1] == 0 || c[2] == 0 {
+		c[0] = 0
+	}
 }
 
 // newFrame takes a frame of frameShape whose first n bytes have hash h.

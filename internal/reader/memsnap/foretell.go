@@ -11,13 +11,6 @@ import (
 // frames, need not be taken apart, nor hashed: few of their bytes hint at a run, whose bytes are
 // compared. A hint may be wrong, and has cost that comparison then.
 
-// A hint is the run that a sample of its bytes was last.
-type hint struct {
-	id             uint32
-	chunk, from, n uint16 // as of a run
-	age            uint16
-}
-
 const (
 	hintBits  = 13
 	hintEnds  = 8       // bytes that may end a list, that are tried
@@ -25,11 +18,9 @@ const (
 	hintLeast = 8
 )
 
-// hints are those of some runs, by sample. What was stored at another age has been forgotten.
-type hints struct {
-	list []hint
-	age  uint16
-}
+// hints are the runs that samples of their bytes were last: numbers of runs, counted from 1. What
+// is said of runs that have been forgotten does no harm.
+type hints []uint32
 
 // sample is a number made of the 8 bytes before each of three places of w.
 func sample(w []byte, i, j, k int) uint32 {
@@ -40,35 +31,25 @@ func sample(w []byte, i, j, k int) uint32 {
 // sampleRefs is the sample of a list of references.
 func sampleRefs(raw []byte) uint32 { return sample(raw, 8, len(raw)/2+4, len(raw)) }
 
-// set makes x the meaning of a sample.
-func (h *hints) set(sample uint32, x *run) {
-	if x.n > hintMost {
-		return
+// set makes run i the meaning of a sample.
+func (h *hints) set(sample, i uint32) {
+	if *h == nil {
+		*h = make(hints, 1<<hintBits)
 	}
-	if h.list == nil {
-		h.list = make([]hint, 1<<hintBits)
-		h.age = 1
-	}
-	h.list[sample] = hint{x.id, uint16(x.chunk), uint16(x.from), uint16(x.n), h.age}
+	(*h)[sample] = i + 1
 }
 
 // is returns the id of the run raw, if that is what its sample was last.
-func (h *hints) is(r *runs, sample uint32, raw []byte) (id uint32, ok bool) {
-	if len(h.list) == 0 {
+func (h hints) is(r *runs, sample uint32, raw []byte) (id uint32, ok bool) {
+	if len(h) == 0 {
 		return 0, false
 	}
-	x := &h.list[sample]
-	if x.age != h.age || int(x.n) != len(raw) {
+	i := int(h[sample]) - 1
+	if i < 0 || i >= len(r.list) || int(r.list[i].n) != len(raw) {
 		return 0, false
 	}
-	return x.id, string(raw) == string(r.raw[x.chunk][x.from:uint32(x.from)+uint32(x.n)])
-}
-
-// forget goes with that of the runs.
-func (h *hints) forget() {
-	if h.age++; h.age == 0 {
-		h.list = nil
-	}
+	x := &r.list[i]
+	return x.id, string(raw) == string(r.bytesOf(x))
 }
 
 // knownRefs is the list of references at the beginning of w, if a hint tells, and how many bytes

@@ -141,8 +141,9 @@ type runs struct {
 }
 
 type run struct {
-	chunk, from, n uint32
-	id             uint32 // of the stack or frame
+	at uint32 // its chunk and, in 16 bits, where in it
+	n  uint32 // bytes
+	id uint32 // of the stack or frame
 }
 
 const (
@@ -150,17 +151,14 @@ const (
 	maxRuns  = 16 << 20 // bytes of runs that are remembered
 )
 
-// begins reports whether w begins with the bytes of x, and has more.
-func (r *runs) begins(w []byte, x *run) bool {
-	return len(w) > int(x.n) && string(w[:x.n]) == string(r.raw[x.chunk][x.from:x.from+x.n])
+func (r *runs) bytesOf(x *run) []byte {
+	from := x.at % runChunk
+	return r.raw[x.at/runChunk][from : from+x.n]
 }
 
 // find returns the number of the run raw, whose hash is h.
 func (r *runs) find(h uint32, raw []byte) (i uint32, ok bool) {
-	return r.index.find(h, func(i uint32) bool {
-		x := &r.list[i]
-		return string(r.raw[x.chunk][x.from:x.from+x.n]) == string(raw)
-	})
+	return r.index.find(h, func(i uint32) bool { return string(r.bytesOf(&r.list[i])) == string(raw) })
 }
 
 // add remembers raw, unless there is too much already.
@@ -174,7 +172,7 @@ func (r *runs) add(h uint32, raw []byte, id uint32) {
 		last++
 	}
 	r.index.add(h, uint32(len(r.list)))
-	r.list = append(r.list, run{uint32(last), uint32(len(r.raw[last])), uint32(len(raw)), id})
+	r.list = append(r.list, run{uint32(last*runChunk + len(r.raw[last])), uint32(len(raw)), id})
 	r.raw[last] = append(r.raw[last], raw...)
 	r.bytes += len(raw)
 }

@@ -70,6 +70,7 @@ type machine struct {
 	dicts      runs // by the bytes of a frame's dict
 	runHints   hints
 	dictHints  hints
+	frameCodes [][3]uint16 // by frame: what the memo has for it, its name and its file
 	seed       maphash.Seed
 	mixer      uint64
 
@@ -415,10 +416,8 @@ func (m *machine) store(slot uint32, v value) {
 	switch m.memo.holds(slot) {
 	case tFrame:
 		m.runs.forget()
-		m.runHints.forget()
 	case tText:
 		m.dicts.forget()
-		m.dictHints.forget()
 		m.foundry.forget()
 	case tPair:
 		m.foundry.forget()

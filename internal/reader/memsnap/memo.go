@@ -101,18 +101,34 @@ func (m *memo) put(i, w uint32) {
 
 // push puts w in the slot that is the next.
 func (m *memo) push(w uint32) {
-	if at, k := m.n&(memoChunk-1), w&maxID; at != 0 && len(m.apart) == 0 {
-		c := &m.chunks[len(m.chunks)-1]
-		if t := tag(w >> idBits); c.words == nil && (t == tText || t == tFrame || t == tStack) {
-			if codes := m.codes[t]; int(k) < len(codes) && codes[k] != 0 {
-				c.codes[at] = codes[k]
-				m.n++
-				m.count++
-				return
-			}
-		}
+	if k := m.codeOf(w); k == 0 || !m.pushCodes(k) {
+		m.put(m.n, w)
 	}
-	m.put(m.n, w)
+}
+
+// codeOf is the code of a string, function or stack, 0 if it has none yet.
+func (m *memo) codeOf(w uint32) uint16 {
+	t, n := tag(w>>idBits), w&maxID
+	if t != tText && t != tFrame && t != tStack || int(n) >= len(m.codes[t]) {
+		return 0
+	}
+	return m.codes[t][n]
+}
+
+// pushCodes puts what codes stand for in the next slots, if the newest chunk has codes and room.
+func (m *memo) pushCodes(codes ...uint16) bool {
+	at := m.n & (memoChunk - 1)
+	if at == 0 || int(at)+len(codes) > memoChunk || len(m.apart) > 0 {
+		return false
+	}
+	c := &m.chunks[len(m.chunks)-1]
+	if c.words != nil {
+		return false
+	}
+	copy(c.codes[at:], codes)
+	m.n += uint32(len(codes))
+	m.count += uint32(len(codes))
+	return true
 }
 
 // next makes room for one more slot of the dense part.
