@@ -19,6 +19,8 @@ type Options struct {
 	Artifact string // of the result
 	// Bytes is how much is read at most, after decompression; 0 means 1 TiB.
 	Bytes int64
+
+	plain bool // opcode by opcode, without the fast ways, which tests compare with it
 }
 
 var errNone = errors.New("no memory snapshot")
@@ -73,7 +75,7 @@ func forms(r io.Reader, o Options, layers int) (*result, error) {
 		defer z.Close()
 		return forms(z, o, layers+1)
 	case isHTML(head):
-		return fromHTML(&io.LimitedReader{R: all, N: o.Bytes})
+		return fromHTML(&io.LimitedReader{R: all, N: o.Bytes}, o)
 	case isTimeline(head):
 		return fromTimeline(&io.LimitedReader{R: all, N: o.Bytes})
 	}
@@ -87,7 +89,7 @@ func isPickle(head []byte) bool {
 
 // one decodes one pickle.
 func one(r *io.LimitedReader, o Options) (*result, error) {
-	got, err := runPickle(r)
+	got, err := runPickle(r, o)
 	if r.N <= 0 && got != nil {
 		got.Damage = append(got.Damage, evidence.SnapDamage{Offset: got.end, Text: fmt.Sprintf("it has more than %d bytes; what follows was not read", o.Bytes)})
 	}
@@ -95,8 +97,9 @@ func one(r *io.LimitedReader, o Options) (*result, error) {
 }
 
 // runPickle decodes a pickle to its STOP.
-func runPickle(r io.Reader) (*result, error) {
+func runPickle(r io.Reader, o Options) (*result, error) {
 	m := newMachine(r)
+	m.plain = o.plain
 	err := m.run()
 	var v value
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // compared. A hint may be wrong, and has cost that comparison then.
 
 const (
-	hintBits  = 13
+	hintBits  = 14
 	hintEnds  = 8       // bytes that may end a list, that are tried
 	hintMost  = 4 << 10 // bytes of a list that is looked for this way
 	hintLeast = 8

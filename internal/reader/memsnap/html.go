@@ -118,7 +118,7 @@ func (q *quoted) Read(b []byte) (int, error) {
 const maxInPage = 1 << 10
 
 // fromHTML reads the first snapshot of a page, and looks how many follow.
-func fromHTML(r io.Reader) (*result, error) {
+func fromHTML(r io.Reader, o Options) (*result, error) {
 	p := &inPage{Reader: bufio.NewReaderSize(r, 64<<10)}
 	var got *result
 	var failed error
@@ -137,7 +137,7 @@ func fromHTML(r io.Reader) (*result, error) {
 		q := &quoted{p: p}
 		body := base64.NewDecoder(base64.StdEncoding, q)
 		if got == nil {
-			got, err = runPickle(body)
+			got, err = runPickle(body, o)
 			if got != nil {
 				got.html, got.start, got.Form = true, start, "trace_plot"
 			} else if failed == nil {

@@ -58,6 +58,7 @@ type machine struct {
 	sc    *pickle.Scanner
 	stack []value
 	marks []open
+	plain bool
 	calls int // height at which the only argument of a builder lies
 	memo  memo
 	at    int64 // behind the opcode that is being run
@@ -148,8 +149,10 @@ var (
 func (m *machine) run() error {
 	var t pickle.Token
 	for {
-		if err := m.fast(); err != nil {
-			return err
+		if !m.plain {
+			if err := m.fast(); err != nil {
+				return err
+			}
 		}
 		if err := m.sc.Next(&t); err != nil {
 			return err
@@ -314,8 +317,12 @@ func (m *machine) fast() error {
 	}
 }
 
+// fail is the error of the opcode at i in the window, which is taken with what lies before it.
 func (m *machine) fail(i int, op pickle.Op, err error) error {
-	return &pickle.Error{Offset: m.sc.Offset() + int64(i), Op: op, Reason: err.Error()}
+	m.sc.Discard(i)
+	at := m.sc.Offset()
+	m.sc.Discard(min(1, len(m.sc.Window())))
+	return &pickle.Error{Offset: at, Op: op, Reason: err.Error()}
 }
 
 // resolve is the stack that references to the memo make, if all are frames.

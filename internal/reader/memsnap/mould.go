@@ -17,9 +17,8 @@ type mould struct {
 	entry evidence.MemEvent
 	raw   [mouldBytes]byte // what must stand there, without numbers and stack
 	parts [mouldParts]mouldPart
-	n     int // of parts; 0 is no mould
-	own   int // slots of the memo that the entry takes, its own and its stack's left out
-	memo  bool
+	n     int  // of parts; 0 is no mould
+	memo  bool // its dict is memoized
 }
 
 // A mouldPart are bytes that must stand there, up to end in raw, and what follows.
@@ -38,13 +37,12 @@ const (
 	moulds     = 16
 )
 
-// A foundry has the moulds that fitted last, the newest first.
+// A foundry has some moulds. Those that fit move to the front; the last one gives way to a new one.
 type foundry struct {
-	off   bool // for tests
 	list  []mould
 	order []uint8 // indices of list
-	made  int
-	used  int
+	made  int     // moulds; a file that has no use for them gets no more
+	used  int     // entries that fitted one
 }
 
 // forget drops the moulds: a string or pair that one of them names may be another now.
@@ -216,7 +214,7 @@ var mouldNumbers = keyed(kAddr, kDeviceFree, kSize, kStream, kTime)
 // are the first of w. Memo says that the dict is memoized.
 func (m *machine) learn(w []byte, memo bool, e *evidence.MemEvent) {
 	f := &m.foundry
-	if f.off || f.made > 256+f.used || e.Action == evidence.MemOOM || len(m.notes) >= maxNotes || len(m.pools) > maxSmall {
+	if f.made > 256+f.used || e.Action == evidence.MemOOM || len(m.notes) >= maxNotes || len(m.pools) > maxSmall {
 		return
 	}
 	var k int

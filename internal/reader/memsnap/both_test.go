@@ -1,0 +1,147 @@
+package memsnap
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/iotest"
+
+	"github.com/inquest-dev/inquest/internal/testkit/allocmodel"
+)
+
+// behind is put behind a pickle's STOP: entries are compared with moulds only where much
+// more than one lies in the window.
+var behind = make([]byte, runMin+pairsMin)
+
+// bothWays reads data opcode by opcode, and as Decode does, and tells how the results differ.
+func bothWays(data []byte, through func(io.Reader) io.Reader) string {
+	data = append(bytes.Clone(data), behind...)
+	var said [2]string
+	for i, plain := range []bool{true, false} {
+		var r io.Reader = bytes.NewReader(data)
+		if through != nil {
+			r = through(r)
+		}
+		s, err := Decode(context.Background(), r, Options{plain: plain})
+		if err != nil {
+			said[i] = err.Error()
+			continue
+		}
+		said[i] = fmt.Sprintf("%s\n%v %v\n%+v\n", dumped(s), s.Damage, s.Cut, s.Has)
+	}
+	if said[0] != said[1] {
+		return difference(said[1], said[0])
+	}
+	return ""
+}
+
+// TestBothWays compares the fast ways with the general one, on whole files and on files with
+// some bytes changed.
+func TestBothWays(t *testing.T) {
+	files := map[string][]byte{"history": history(3000)}
+	names, _ := filepath.Glob("testdata/*.p*kl*")
+	more, _ := filepath.Glob("../../../../shared/data/memory_snapshots/*")
+	for _, name := range append(append(names, more...), "testdata/torch/snapshot.pickle", "testdata/page.html") {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = data
+	}
+	for seed := range uint64(6) {
+		for name, p := range map[string]allocmodel.Pickler{"CPython": allocmodel.CPython, "Torch": allocmodel.Torch} {
+			var b bytes.Buffer
+			if err := allocmodel.WritePickle(&b, allocmodel.New(seed, 200).Snapshot(), p); err != nil {
+				t.Fatal(err)
+			}
+			files[fmt.Sprint(name, seed)] = b.Bytes()
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, data := range files {
+		if d := bothWays(data, nil); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if len(data) > 150_000 {
+			continue
+		}
+		if d := bothWays(data, iotest.HalfReader); d != "" {
+			t.Errorf("%s, by halves: %s", name, d)
+		}
+		for range 6 {
+			changed := bytes.Clone(data)
+			for range 1 + r.IntN(3) {
+				changed[r.IntN(len(changed))] = changed[r.IntN(len(changed))]
+			}
+			if d := bothWays(changed, nil); d != "" {
+				t.Errorf("%s, changed: %s", name, d)
+			}
+		}
+	}
+}
+
+// TestMouldsFit checks that entries which are alike take the fast way.
+func TestMouldsFit(t *testing.T) {
+	m := newMachine(bytes.NewReader(append(history(3000), behind...)))
+	if err := m.run(); err != nil {
+		t.Fatal(err)
+	}
+	if m.foundry.used < 2900 || m.events != 3000 {
+		t.Errorf("%d of %d entries fitted a mould", m.foundry.used, m.events)
+	}
+}
+
+// alike is a snapshot of n entries with the keys action, addr, size, which the memo has in
+// slots 1, 2, 3 as it has alloc in 4. What between returns stands before entry i, whose
+// bytes entry returns.
+func alike(n int, entry, between func(i int) string) []byte {
+	var b bytes.Buffer
+	b.WriteString("\x80\x04}(\x8c\x0ddevice_traces\x94\x8c\x06action\x940\x8c\x04addr\x940\x8c\x04size\x940\x8c\x05alloc\x940](](")
+	for i := range n {
+		b.WriteString(between(i))
+		b.WriteString(entry(i))
+	}
+	b.WriteString("eeu.")
+	return b.Bytes()
+}
+
+// TestMouldsForget puts other words where moulds have theirs, and entries that are nearly those
+// of a mould.
+func TestMouldsForget(t *testing.T) {
+	plain := func(i int) string {
+		return fmt.Sprintf("}(h\x01h\x04h\x02M%c%ch\x03K%cu", byte(i%100), byte(i%7), byte(i%100))
+	}
+	none := func(int) string { return "" }
+	every := func(k int, s string) func(int) string {
+		return func(i int) string {
+			if i%k == k-1 {
+				return s
+			}
+			return ""
+		}
+	}
+	for name, data := range map[string][]byte{
+		"alike":            alike(2000, plain, none),
+		"another action":   alike(2000, plain, every(500, "\x8c\x04free\x71\x040")),
+		"keys change":      alike(2000, plain, every(700, "\x8c\x04addrq\x030\x8c\x04sizeq\x020")),
+		"another object":   alike(2000, plain, every(900, "}q\x040")),
+		"memoized between": alike(2000, plain, every(300, "\x8c\x01x\x940")),
+		"a slot far away":  alike(2000, plain, every(1000, "\x8c\x01xr\x00\x00\x10\x000")),
+		"a key twice":      alike(2000, func(i int) string { return plain(i)[:len(plain(i))-1] + "h\x03K\x05u" }, none),
+		"a key more":       alike(2000, func(i int) string { return plain(i)[:len(plain(i))-1] + "\x8c\x07time_usK\x05u" }, every(2, plain(3))),
+		"big numbers":      alike(2000, func(i int) string { return "}(h\x01h\x04h\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00h\x03K\x05u" }, every(3, plain(3))),
+		"many shapes":      alike(2000, func(i int) string { return fmt.Sprintf("}(h\x01\x8c\x02%02dh\x02K\x01u", i%50) }, none),
+		"strings":          alike(2000, func(i int) string { return "}\x94(h\x01\x8c\x04free\x94h\x02K\x01u" }, none),
+		"referred to":      alike(2000, func(i int) string { return "}\x94(h\x01h\x04h\x02K\x01u" }, every(100, "h\x05h\x09")),
+		"kept elsewhere":   alike(2000, plain, every(100, "]")),
+	} {
+		if d := bothWays(data, nil); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
