@@ -23,6 +23,8 @@ type mould struct {
 
 // A mouldPart are bytes that must stand there, up to end in raw, and what follows.
 type mouldPart struct {
+	head uint64 // the first 8 of them, 0 for those that are not there
+	mask uint64 // with ones for those that are
 	end  uint8
 	then uint8  // a key whose number or stack follows, or one of those below
 	word uint32 // of thenStored: what a MEMOIZE, the last of the bytes, stores
@@ -97,7 +99,7 @@ func (m *machine) fit(d *mould, w []byte, base int64, t *trace) (n int, vain boo
 	for k := range d.parts[:d.n] {
 		p := &d.parts[k]
 		to := int(p.end)
-		if k > 0 && string(w[i:i+to-from]) != string(d.raw[from:to]) {
+		if k > 0 && (binary.LittleEndian.Uint64(w[i:])&p.mask != p.head || to-from > 8 && string(w[i:i+to-from]) != string(d.raw[from:to])) {
 			return 0, vain
 		}
 		i += to - from
@@ -275,20 +277,26 @@ func (m *machine) slotAt(w []byte) uint32 {
 type caster struct {
 	m    *machine
 	d    *mould
-	at   int
+	at   int // behind what stands in raw
+	from int // where the next part begins
 	full bool
 }
 
 func (c *caster) lit(b []byte) {
-	if c.full = c.full || c.at+len(b) > mouldBytes; !c.full {
+	if c.full = c.full || c.at+len(b) > mouldBytes-8; !c.full {
 		c.at += copy(c.d.raw[c.at:], b)
 	}
 }
 
 func (c *caster) then(what uint8, word uint32) {
 	if c.full = c.full || c.d.n == mouldParts; !c.full {
-		c.d.parts[c.d.n] = mouldPart{uint8(c.at), what, word}
+		p := mouldPart{end: uint8(c.at), then: what, word: word}
+		n := min(c.at-c.from, 8)
+		p.mask = ^uint64(0) >> (64 - 8*n) // a shift by 64 leaves 0
+		p.head = binary.LittleEndian.Uint64(c.d.raw[c.from:]) & p.mask
+		c.d.parts[c.d.n] = p
 		c.d.n++
+		c.from = c.at
 	}
 }
 
