@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
 // Options say what Examine is to find out.
@@ -39,14 +41,14 @@ func (c Change) String() string {
 	return strings.Join(out, " ")
 }
 
-// ParseChange reads what String writes: settings, capacity:BYTES with an optional
-// unit KiB, MiB or GiB, empty_cache@EVENT; several with blanks between them.
+// ParseChange reads what String writes: settings, capacity:SIZE as evidence.ParseBytes
+// reads it, empty_cache@EVENT; several with blanks between them.
 func ParseChange(text string) (Change, error) {
 	var c Change
 	for _, w := range strings.Fields(text) {
 		switch {
 		case strings.HasPrefix(w, "capacity:"):
-			n, err := parseBytes(strings.TrimPrefix(w, "capacity:"))
+			n, err := evidence.ParseBytes(strings.TrimPrefix(w, "capacity:"))
 			if err != nil {
 				return c, err
 			}
@@ -71,22 +73,6 @@ func ParseChange(text string) (Change, error) {
 		return c, err
 	}
 	return c, nil
-}
-
-func parseBytes(text string) (int64, error) {
-	unit := int64(1)
-	num := text
-	for i, u := range []string{"KiB", "MiB", "GiB"} {
-		if strings.HasSuffix(text, u) {
-			unit = 1 << (10 * (i + 1))
-			num = strings.TrimSuffix(text, u)
-		}
-	}
-	f, err := strconv.ParseFloat(num, 64)
-	if err != nil || !(f > 0) || f*float64(unit) > bytesMax {
-		return 0, fmt.Errorf("%q is no size: bytes, or a number with KiB, MiB or GiB", text)
-	}
-	return int64(f * float64(unit)), nil
 }
 
 // A Replay is what the simulated allocator makes of one device's recorded history.

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/inquest-dev/inquest/internal/engine"
+	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/report"
 )
 
@@ -28,16 +27,7 @@ const (
 	segmentBlocks   = 20_000 // of segments, in all
 )
 
-func memoryCommand(a *app) *cobra.Command {
-	var out output
-	var replay []string
-	var capacity string
-	var devices []int
-	var top, from, to int
-	cmd := &cobra.Command{
-		Use:   "memory SNAPSHOT...",
-		Short: "Say what memory snapshots show, and whether another setting would have avoided the failure",
-		Long: `memory reads snapshots of PyTorch's caching allocator (the pickle of
+const memoryLong = `memory reads snapshots of PyTorch's caching allocator (the pickle of
 torch.cuda.memory._dump_snapshot, a list of segments, the page of trace_plot, a
 profiler's memory timeline; plain or compressed, in folders and archives, or - for
 standard input) without executing anything in them. It says what the peak was and
@@ -62,100 +52,138 @@ needs the room that the allocator had: an entry of a refused request shows it, o
 
 --from and --to are numbers of entries, 0 the oldest, between which growth is asked for.
 
-Status: 0 a snapshot was read; 1 none could be; 2 wrong usage; 130 interrupted.`,
-		Example: `  inquest memory oom.pickle
+Status: 0 a snapshot was read; 1 none could be; 2 wrong usage; 130 interrupted.`
+
+const memoryExample = `  inquest memory oom.pickle
   inquest memory --replay auto oom.pickle
   inquest memory --replay expandable_segments:True --replay max_split_size_mb:128 oom.pickle
   inquest memory --capacity 80GiB --replay 'capacity:40GiB expandable_segments:True' train.pickle.gz
   inquest memory snapshots/                    every rank's, side by side
   inquest memory before.pickle after.pickle    what grew in between
-  inquest memory --format html -o memory.html oom.pickle`,
+  inquest memory --format html -o memory.html oom.pickle`
+
+// memoryFlags are the values of the flags of inquest memory.
+type memoryFlags struct {
+	output
+	replay        []string
+	capacity      string
+	devices       []int
+	top, from, to int
+}
+
+func memoryCommand(a *app) *cobra.Command {
+	var m memoryFlags
+	cmd := &cobra.Command{
+		Use:     "memory SNAPSHOT...",
+		Short:   "Say what memory snapshots show, and whether another setting would have avoided the failure",
+		Long:    memoryLong,
+		Example: memoryExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%w: name a memory snapshot, a folder or archive of them, or - for standard input", errUsage)
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.checkWidth(); err != nil {
-				return err
-			}
-			if err := errors.Join(oneOf("format", out.format, report.MemoryFormats()...), oneOf("color", out.color, "auto", "always", "never")); err != nil {
-				return err
-			}
-			mo := engine.MemoryOptions{Top: top, Devices: devices}
-			switch {
-			case out.format == "html":
-				mo.Buckets, mo.Largest, mo.Blocks = pageBuckets, pageBlocks, segmentBlocks
-			case out.format == "json" && out.full:
-				mo.Buckets, mo.Largest, mo.Blocks = timelineBuckets, timelineBlocks, segmentBlocks
-			case out.format == "json":
-				mo.Buckets, mo.Largest, mo.Blocks = timelineBuckets/8, timelineBlocks/8, segmentBlocks/8
-			}
-			var err error
-			if mo.Replay, err = replayOptions(replay); err != nil {
-				return err
-			}
-			if capacity != "" {
-				if mo.Capacity, err = sizeOf(capacity); err != nil {
-					return fmt.Errorf("%w: --capacity %w", errUsage, err)
-				}
-			}
-			if top < 1 || top > 10_000 {
-				return fmt.Errorf("%w: --top %d; 1 to 10000", errUsage, top)
-			}
-			if slices.ContainsFunc(devices, func(d int) bool { return d < 0 }) {
-				return fmt.Errorf("%w: --device is the number of a GPU as the process sees it, 0 or more", errUsage)
-			}
-			for flag, n := range map[string]*int{"from": &from, "to": &to} {
-				if cmd.Flags().Changed(flag) && *n < 0 {
-					return fmt.Errorf("%w: --%s is the number of an entry, 0 the oldest", errUsage, flag)
-				}
-			}
-			if cmd.Flags().Changed("from") {
-				mo.From = &from
-			}
-			if cmd.Flags().Changed("to") {
-				mo.To = &to
-			}
-			if mo.From != nil && mo.To != nil && from > to {
-				return fmt.Errorf("%w: --from %d lies behind --to %d", errUsage, from, to)
-			}
-			if err := out.spares(args); err != nil {
-				return err
-			}
-			o, err := a.options(args)
-			if err != nil {
-				return err
-			}
-			o.All, o.Progress = true, a.progress()
-			a.warnMissing(args, out.format)
-			m, err := engine.Memory(cmd.Context(), o, mo)
-			if err != nil {
-				return err
-			}
-			if err := a.write(out, func(w io.Writer, ro report.Options) error { return report.WriteMemory(w, out.format, m, ro) }); err != nil {
-				return err
-			}
-			if len(m.Snapshots) == 0 {
-				return errNoSnapshot
-			}
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.memory(cmd, args, &m) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&out.format, "format", "text", strings.Join(report.MemoryFormats()[:len(report.MemoryFormats())-1], ", ")+" or html")
-	f.StringVarP(&out.file, "output", "o", "", "write to this file; - is standard output")
-	f.BoolVar(&out.full, "full", false, "print everything, not only the first 40 lines' worth; in JSON the whole timeline and segment map")
-	f.StringVar(&out.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
-	out.widthFlag(cmd)
-	f.StringArrayVar(&replay, "replay", nil, "auto, off, or a change to try in the simulated allocator; see above")
-	f.StringVar(&capacity, "capacity", "", "the device's memory, as 80GiB or in bytes: torch.cuda.get_device_properties(0).total_memory")
-	f.IntSliceVar(&devices, "device", nil, "only this GPU, as the process numbers it; several with commas")
-	f.IntVar(&top, "top", 10, "rows of each table")
-	f.IntVar(&from, "from", 0, "what grew since this entry of the history")
-	f.IntVar(&to, "to", 0, "what grew up to this entry of the history")
+	formats := report.MemoryFormats()
+	f.StringVar(&m.format, "format", "text", strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
+	f.StringVarP(&m.file, "output", "o", "", "write to this file; - is standard output")
+	f.BoolVar(&m.full, "full", false, "print everything, not only the first 40 lines' worth; in JSON the whole timeline and segment map")
+	f.StringVar(&m.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
+	m.widthFlag(cmd)
+	f.StringArrayVar(&m.replay, "replay", nil, "auto, off, or a change to try in the simulated allocator; see above")
+	f.StringVar(&m.capacity, "capacity", "", "the device's memory, as 80GiB or in bytes: torch.cuda.get_device_properties(0).total_memory")
+	f.IntSliceVar(&m.devices, "device", nil, "only this GPU, as the process numbers it; several with commas")
+	f.IntVar(&m.top, "top", 10, "rows of each table")
+	f.IntVar(&m.from, "from", 0, "what grew since this entry of the history")
+	f.IntVar(&m.to, "to", 0, "what grew up to this entry of the history")
 	return cmd
+}
+
+// memory runs the command.
+func (a *app) memory(cmd *cobra.Command, args []string, m *memoryFlags) error {
+	mo, err := m.options(cmd)
+	if err != nil {
+		return err
+	}
+	if err := m.spares(args); err != nil {
+		return err
+	}
+	o, err := a.options(args)
+	if err != nil {
+		return err
+	}
+	o.All, o.Progress = true, a.progress()
+	a.warnMissing(args, m.format)
+	got, err := engine.Memory(cmd.Context(), o, mo)
+	if err != nil {
+		return err
+	}
+	if err := a.write(m.output, func(w io.Writer, ro report.Options) error { return report.WriteMemory(w, m.format, got, ro) }); err != nil {
+		return err
+	}
+	if len(got.Snapshots) == 0 {
+		return errNoSnapshot
+	}
+	return nil
+}
+
+// options checks the flags and says what they ask for.
+func (m *memoryFlags) options(cmd *cobra.Command) (engine.MemoryOptions, error) {
+	mo := engine.MemoryOptions{Top: m.top, Devices: m.devices}
+	if err := m.checkWidth(); err != nil {
+		return mo, err
+	}
+	if err := errors.Join(oneOf("format", m.format, report.MemoryFormats()...), oneOf("color", m.color, "auto", "always", "never")); err != nil {
+		return mo, err
+	}
+	switch {
+	case m.format == "html":
+		mo.Buckets, mo.Largest, mo.Blocks = pageBuckets, pageBlocks, segmentBlocks
+	case m.format == "json" && m.full:
+		mo.Buckets, mo.Largest, mo.Blocks = timelineBuckets, timelineBlocks, segmentBlocks
+	case m.format == "json":
+		mo.Buckets, mo.Largest, mo.Blocks = timelineBuckets/8, timelineBlocks/8, segmentBlocks/8
+	}
+	var err error
+	if mo.Replay, err = replayOptions(m.replay); err != nil {
+		return mo, err
+	}
+	if m.capacity != "" {
+		if mo.Capacity, err = evidence.ParseBytes(m.capacity); err != nil {
+			return mo, fmt.Errorf("%w: --capacity %w", errUsage, err)
+		}
+	}
+	if m.top < 1 || m.top > 10_000 {
+		return mo, fmt.Errorf("%w: --top %d; 1 to 10000", errUsage, m.top)
+	}
+	if slices.ContainsFunc(m.devices, func(d int) bool { return d < 0 }) {
+		return mo, fmt.Errorf("%w: --device is the number of a GPU as the process sees it, 0 or more", errUsage)
+	}
+	if mo.From, err = entry(cmd, "from", m.from); err != nil {
+		return mo, err
+	}
+	if mo.To, err = entry(cmd, "to", m.to); err != nil {
+		return mo, err
+	}
+	if mo.From != nil && mo.To != nil && m.from > m.to {
+		return mo, fmt.Errorf("%w: --from %d lies behind --to %d", errUsage, m.from, m.to)
+	}
+	return mo, nil
+}
+
+// entry is the value n of a flag that names an entry of the history, nil where it was
+// not given.
+func entry(cmd *cobra.Command, flag string, n int) (*int, error) {
+	switch {
+	case !cmd.Flags().Changed(flag):
+		return nil, nil
+	case n < 0:
+		return nil, fmt.Errorf("%w: --%s is the number of an entry, 0 the oldest", errUsage, flag)
+	}
+	return &n, nil
 }
 
 // replayOptions reads the values of --replay.
@@ -179,30 +207,4 @@ func replayOptions(values []string) (engine.MemoryReplay, error) {
 		return r, fmt.Errorf("%w: --replay off stands alone", errUsage)
 	}
 	return r, nil
-}
-
-// units are what a size may end in, in any case. GB and the like are powers of 1000.
-var units = []struct {
-	name string
-	of   float64
-}{
-	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
-	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
-}
-
-// sizeOf reads a size as people write it: 80GiB, 79.15 GiB, 84987740160.
-func sizeOf(text string) (int64, error) {
-	s := strings.ToLower(strings.TrimSpace(text))
-	for _, u := range units {
-		num, ok := strings.CutSuffix(s, u.name)
-		if !ok {
-			continue
-		}
-		f, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
-		if err != nil || !(f > 0) || math.IsInf(f, 0) || f*u.of > 1<<50 {
-			break
-		}
-		return int64(f * u.of), nil
-	}
-	return 0, fmt.Errorf("%q is no size: bytes, or a number with KiB, MiB, GiB, KB, MB or GB", text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // A Type is the type of an attribute or fact.
@@ -122,4 +123,31 @@ func Bytes(n int64) string {
 	default:
 		return fmt.Sprintf("%s%.2f PiB", neg, f/(1<<50))
 	}
+}
+
+// byteUnits are what a size may end in, in any case. GB and the like are powers of 1000.
+var byteUnits = []struct {
+	name string
+	of   float64
+}{
+	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
+	{"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"b", 1}, {"", 1},
+}
+
+// ParseBytes reads a size as people write it: 80GiB, 79.15 GiB, 84987740160. It is more
+// than zero and at most 2^50 bytes, which no device has.
+func ParseBytes(text string) (int64, error) {
+	s := strings.ToLower(strings.TrimSpace(text))
+	for _, u := range byteUnits {
+		num, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+		if err != nil || !(n > 0) || n*u.of > 1<<50 || int64(n*u.of) == 0 {
+			break
+		}
+		return int64(n * u.of), nil
+	}
+	return 0, fmt.Errorf("%q is no size: bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB or TB", text)
 }

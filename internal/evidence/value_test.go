@@ -21,3 +21,12 @@ func TestRoundedSize(t *testing.T) {
 	f(math.Inf(1), 0, math.MaxInt64, math.MaxInt64)
 	f(1e30, 1, math.MaxInt64, math.MaxInt64)
 }
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{"80GiB": 80 << 30, " 79.5 gib ": 79<<30 + 1<<29, "84987740160": 84987740160, "24 GB": 24e9, "512b": 512, "1TiB": 1 << 40,
+		"": 0, "lots": 0, "0": 0, "-1GiB": 0, "inf": 0, "nan": 0, "1e300": 0, "0.5": 0, "2000TiB": 0, "GiB": 0, "12GiBB": 0} {
+		if n, err := ParseBytes(text); n != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %d, %v, want %d", text, n, err, want)
+		}
+	}
+}
