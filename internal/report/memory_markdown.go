@@ -89,12 +89,8 @@ func (d *document) memoryDevice(v memView) {
 	}
 	if len(x.Causes) > 0 {
 		d.heading(2, "What it proves")
-		for _, c := range x.Causes {
-			label := "**yes:** " + causeAdvice[c.Fact].says + ". "
-			if !c.Value {
-				label = "**no:** " + causeAdvice[c.Fact].says + ". "
-			}
-			d.item("- ", label, sentence(upper(c.Why)))
+		for i := range x.Causes {
+			d.memoryCause(&x.Causes[i])
 		}
 	}
 	if g := x.Growth; g != nil {
@@ -145,6 +141,14 @@ func (d *document) memoryDevice(v memView) {
 	}
 }
 
+func (d *document) memoryCause(c *incident.MemoryCause) {
+	label := "**no:** "
+	if c.Value {
+		label = "**yes:** "
+	}
+	d.item("- ", label+mdText(shownWords(c))+". ", sentence(upper(c.Why)))
+}
+
 func (d *document) memoryReplay(r *incident.MemoryReplay) {
 	if r == nil {
 		return
@@ -178,6 +182,9 @@ func (d *document) memoryRanks(m *incident.Memory) {
 	d.heading(2, "Side by side")
 	for _, s := range m.Ranks.Differs {
 		d.item("- ", "", sentence(s.Text))
+	}
+	if m.Ranks.Cause != nil {
+		d.memoryCause(m.Ranks.Cause)
 	}
 	var rows [][]string
 	for i, r := range m.Ranks.Rows {

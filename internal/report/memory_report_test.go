@@ -17,6 +17,39 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/memsnap"
 )
 
+// TestCauseAdvice: every cause that internal/memory can state has words, and an entry
+// whose conditions ask for it.
+func TestCauseAdvice(t *testing.T) {
+	stated := map[string]bool{}
+	files, err := filepath.Glob("../memory/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\bfact[A-Z]\w*\s*=\s*"([^"]+)"`).FindAllSubmatch(text, -1) {
+			stated[string(m[1])] = true
+		}
+	}
+	for fact := range stated {
+		if _, ok := causeAdvice[fact]; !ok {
+			t.Errorf("%s has no words", fact)
+		}
+	}
+	for fact, a := range causeAdvice {
+		if !stated[fact] {
+			t.Errorf("%s: no snapshot states it", fact)
+		}
+		entry, err := os.ReadFile("../../encyclopedia/entries/device-memory/" + a.entry + ".yaml")
+		if err != nil || !bytes.Contains(entry, []byte(fact)) {
+			t.Errorf("%s: the entry %s does not ask for it: %v", fact, a.entry, err)
+		}
+	}
+}
+
 // examined is what is said of snapshot files, as the engine puts it together.
 func examined(t testing.TB, o memory.Options, files ...string) *incident.Memory {
 	t.Helper()

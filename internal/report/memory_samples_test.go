@@ -191,7 +191,7 @@ func (g *trainer) describe(d *incident.MemoryDevice) {
 	d.Replay.Layout = &incident.MemoryLayout{Fits: true, Event: fails, InUse: g.active, Request: request, Free: 2300 << 20, Largest: largest}
 	best := 0
 	d.Replay.Best = &best
-	d.Causes = []incident.MemoryCause{{Fact: "memory.grows_with_steps", Value: true, Why: "45 blocks of one stack, one for every step"}}
+	d.Causes = []incident.MemoryCause{{Fact: "snapshot.graph_held", Value: true, Why: "45 blocks of one stack, one for every step"}}
 	g.segments(d)
 }
 

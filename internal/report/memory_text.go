@@ -185,14 +185,18 @@ func (p *page) memoryCauses(v memView, rank int) {
 		return
 	}
 	p.section("What it proves")
-	for _, c := range v.dev.Causes {
-		a := causeAdvice[c.Fact]
-		if c.Value {
-			p.at(rank+1, func() { p.para(2, "+ ", upper(a.says)+": "+sentence(c.Why)) })
-			continue
-		}
-		p.at(rank+4, func() { p.para(2, "- ", "Not that "+a.says+": "+sentence(c.Why)) })
+	for i := range v.dev.Causes {
+		p.memoryCause(&v.dev.Causes[i], rank)
 	}
+}
+
+// memoryCause writes what is proved, and further down what is excluded.
+func (p *page) memoryCause(c *incident.MemoryCause, rank int) {
+	if c.Value {
+		p.at(rank+1, func() { p.para(2, "+ ", upper(shownWords(c))+": "+sentence(c.Why)) })
+		return
+	}
+	p.at(rank+4, func() { p.para(2, "- ", "Not that "+shownWords(c)+": "+sentence(c.Why)) })
 }
 
 func (p *page) memoryGrowth(v memView, rank int) {
@@ -422,6 +426,9 @@ func (p *page) memoryRanks(m *incident.Memory) {
 	p.section("Side by side")
 	for _, d := range m.Ranks.Differs {
 		p.at(1, func() { p.para(2, "! ", sentence(d.Text)) })
+	}
+	if m.Ranks.Cause != nil {
+		p.memoryCause(m.Ranks.Cause, 0)
 	}
 	for i, r := range m.Ranks.Rows {
 		if i == 8 && !p.full {

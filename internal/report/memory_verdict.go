@@ -320,8 +320,17 @@ var causeAdvice = map[string]struct{ entry, do, says string }{
 	"snapshot.optimizer_states":  {"optimizer-first-step", "make room for the optimizer's states", "the optimizer makes its states"},
 	"snapshot.sequence_spike":    {"sequence-spike", "bound the longest batch", "one batch asks for far more than the others"},
 	"snapshot.checkpoint_copy":   {"checkpoint-on-gpu", "keep the copy of the checkpoint off the GPU", "a copy of a checkpoint lies on the GPU"},
+	"snapshot.kv_cache":          {"kv-cache-oversized", "build the KV cache for the tokens that are needed", "a KV cache is the largest part of what is active"},
 	"snapshot.outside_allocator": {"outside-torch-allocator", "find what else holds the device's memory", "most of the device is held outside the allocator"},
 	"snapshot.rank_imbalance":    {"rank-imbalance", "even out the ranks", "the ranks differ in what they need"},
+}
+
+// shownWords is what a cause states: of one that this version does not know the name.
+func shownWords(c *incident.MemoryCause) string {
+	if a, ok := causeAdvice[c.Fact]; ok {
+		return a.says
+	}
+	return c.Fact
 }
 
 // cause is the first proved cause, nil where none is.
