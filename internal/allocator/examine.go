@@ -34,17 +34,21 @@ func Examine(ctx context.Context, s *evidence.MemSnapshot, device int, o Options
 		r.Fidelity.Why = "there is no history to repeat"
 		return r, nil
 	}
-	run, p, err := r.repeat(ctx, h, o)
+	runs, p, err := r.repeat(ctx, h, o)
 	if err != nil {
 		return nil, err
+	}
+	var run *recorded
+	if len(runs) > 0 {
+		run = runs[0]
 	}
 	r.Lacks = append(r.Lacks, h.lacks(run)...)
 	if run == nil {
 		return r, nil
 	}
-	r.fragment(h)
+	r.fragment(h, runs)
 	if r.Fidelity.OK {
-		err = r.questions(ctx, h, run, p, o)
+		err = r.questions(ctx, h, runs, p, o)
 	}
 	return r, err
 }
@@ -73,16 +77,20 @@ func noTrace(s *evidence.MemSnapshot) string {
 	return "the history of this device has no allocation: record one with torch.cuda.memory._record_memory_history()"
 }
 
-// repeat runs the record under its own settings and puts the result into r. The run is
-// nil where the initial state cannot be.
-func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, *profile, error) {
+// repeat runs the record under its own settings and puts the result into r. It returns
+// those runs that explain the record best, the likeliest first, and none where the
+// initial state cannot be.
+func (r *Replay) repeat(ctx context.Context, h *history, o Options) ([]*recorded, *profile, error) {
 	p := h.profile()
 	r.Room = h.room(&p, o)
-	r.OOMs = p.ooms
+	r.OOMs, r.Recorded = p.ooms, p.peak
 	c := &h.count
 	r.Initial = Initial{Segments: len(h.initial), Blocks: c.initBlocks, Reserved: c.initReserved, Active: c.initActive, Guessed: c.guessed}
-	var best *recorded
+	var best []*recorded
 	for _, w := range h.ways(&p, o) {
+		if !w.limited && slices.ContainsFunc(best, func(o *recorded) bool { return o.version == w.version && !o.limited && o.perfect() }) {
+			continue
+		}
 		set := h.set
 		set.Version = w.version
 		run, err := newRecorded(h, set, w.capacity, w.limited)
@@ -98,20 +106,47 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) (*recorded, 
 			r.Fidelity.Why = err.Error()
 			return nil, &p, nil
 		}
-		if best == nil || run.better(best) {
-			best = run
-			r.Version, r.Settings = w.version, set
-		}
-		if run.fid.OK && run.fid.SameAddress == run.fid.Allocs && run.unsure() == 0 {
-			break
+		run.version, run.sim, run.blocks = w.version, nil, nil
+		switch n := 0; {
+		case len(best) > 0:
+			if n = run.compareWith(best[0]); n < 0 {
+				continue
+			} else if n == 0 {
+				best = append(best, run)
+				continue
+			}
+			fallthrough
+		default:
+			best = append(best[:0], run)
 		}
 	}
+	first := best[0]
+	r.Version, r.Settings = first.version, h.set
+	r.Settings.Version = first.version
 	if o.Capacity > 0 {
-		r.Room.Limited = best.limited
+		r.Room.Limited = first.limited
 	}
-	r.Fidelity, r.OOMs, r.Recorded = best.fid, best.ooms, best.peak
-	return best, &p, nil
+	r.Fidelity, r.OOMs = first.fid, first.ooms
+	return h.either(best, &p, o), &p, nil
 }
+
+// either adds to the runs that explain the record best those that do so as well with a
+// limit in place of the driver: where a capacity was given, neither expandable segments
+// nor a threshold shows which of the two it is, and no oom entry does.
+func (h *history) either(runs []*recorded, p *profile, o Options) []*recorded {
+	if h.telling() || o.Capacity <= 0 || len(p.ooms) > 0 && (o.Capacity == p.ooms[0].room || p.ooms[0].limited) {
+		return runs
+	}
+	for _, run := range runs[:len(runs):len(runs)] {
+		other := *run
+		other.limited = !other.limited
+		runs = append(runs, &other)
+	}
+	return runs
+}
+
+// telling says whether a limit does something else than a driver that has no more.
+func (h *history) telling() bool { return h.set.Expandable || h.set.GCThreshold > 0 }
 
 // versions are those that may have written the snapshot and whose rules differ under
 // the settings, likeliest first: entries state their pool from 2.12 on, and settings the
@@ -151,7 +186,10 @@ func (h *history) ways(p *profile, o Options) []way {
 		rooms = append(rooms, way{capacity: shown.capacity, limited: true})
 	}
 	if o.Capacity > 0 && o.Capacity != shown.capacity {
-		rooms = append(rooms, way{capacity: o.Capacity}, way{capacity: o.Capacity, limited: true})
+		rooms = append(rooms, way{capacity: o.Capacity})
+		if h.telling() {
+			rooms = append(rooms, way{capacity: o.Capacity, limited: true})
+		}
 	}
 	var out []way
 	for _, w := range rooms {
@@ -163,12 +201,19 @@ func (h *history) ways(p *profile, o Options) []way {
 	return out
 }
 
-// better says whether r explains more than o.
-func (r *recorded) better(o *recorded) bool {
-	if r.fid.OK != o.fid.OK {
-		return r.fid.OK
-	}
-	return cmp.Or(cmp.Compare(r.fid.SameAddress, o.fid.SameAddress), cmp.Compare(o.fid.Forced, r.fid.Forced), cmp.Compare(o.unsure(), r.unsure())) > 0
+// compareWith is positive where r explains more than o, 0 where it explains as much.
+func (r *recorded) compareWith(o *recorded) int {
+	f, g := &r.fid, &o.fid
+	return cmp.Or(
+		cmp.Compare(b2i(f.OK), b2i(g.OK)), cmp.Compare(f.SameAddress, g.SameAddress), cmp.Compare(g.Forced, f.Forced),
+		cmp.Compare(f.Matched, g.Matched), cmp.Compare(g.Extra, f.Extra), cmp.Compare(g.CurveWorst, f.CurveWorst),
+		cmp.Compare(b2i(f.FinalSame), b2i(g.FinalSame)), cmp.Compare(f.FinalPlaced, g.FinalPlaced), cmp.Compare(o.unsure(), r.unsure()))
+}
+
+// perfect says that r is the record, and that nothing remains to be explained.
+func (r *recorded) perfect() bool {
+	f := &r.fid
+	return f.OK && f.SameAddress == f.Allocs && f.Matched == f.Segments && f.Extra+f.Forced == 0 && f.CurveWorst == 0 && r.unsure() == 0
 }
 
 // lacks says what the record does not hold or contradicts.
@@ -206,7 +251,7 @@ func (h *history) lacks(run *recorded) []string {
 
 // fragment says whether the first failed request would have fitted without waste. It
 // needs the record alone, but one that is of a piece.
-func (r *Replay) fragment(h *history) {
+func (r *Replay) fragment(h *history, runs []*recorded) {
 	if len(r.OOMs) == 0 || !r.Room.Known || !r.Fidelity.OK && h.count.contradictions()+h.count.afterAlloc+h.count.afterFree > 0 {
 		return
 	}
@@ -215,23 +260,32 @@ func (r *Replay) fragment(h *history) {
 	f.Event, f.InUse, f.Request, f.Free, f.Largest = o.Event, o.Least, o.Request, o.Reserved-o.Active, o.Largest
 	need := o.Least + least512(h.leastRequest(o.Request))
 	f.Fits = need <= r.Room.Bytes
-	f.Known = f.Fits || need > r.Room.Most
+	f.Known = f.Fits || need > r.Room.Most+over(runs, &r.Settings)
+}
+
+// over is by how much more than a limit expandable segments may hold: it is held against
+// whole segments, not against the pages that are mapped. It is 0 where no run has one.
+func over(runs []*recorded, set *Settings) int64 {
+	if slices.ContainsFunc(runs, func(r *recorded) bool { return r.limited }) {
+		return set.large()
+	}
+	return 0
 }
 
 // questions answers what o asks for, then searches.
-func (r *Replay) questions(ctx context.Context, h *history, run *recorded, p *profile, o Options) error {
+func (r *Replay) questions(ctx context.Context, h *history, runs []*recorded, p *profile, o Options) error {
 	changes := append([]Change(nil), o.Try...)
 	asked := len(changes)
 	if o.Auto {
-		changes = append(changes, r.search(h, run, p)...)
+		changes = append(changes, r.search(h, runs, p)...)
 	}
 	for i, c := range changes {
-		q := &question{h: h, run: run, change: c, set: r.Settings, room: r.Room}
+		q := &question{h: h, runs: runs, change: c, set: r.Settings, room: r.Room}
 		if err := q.set.Apply(c.Conf); err != nil {
 			return err
 		}
 		if c.Capacity > 0 {
-			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked", Limited: r.Room.Limited && r.Settings.GCThreshold > 0}
+			q.room = Room{Known: true, Bytes: c.Capacity, Most: c.Capacity, Event: -1, Basis: "as asked"}
 		}
 		if r.Settings.GCThreshold == 0 && q.set.GCThreshold > 0 && q.set.Limit == 0 && q.room.Known {
 			q.set.Limit = q.room.Bytes

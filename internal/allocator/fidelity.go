@@ -45,13 +45,15 @@ type recorded struct {
 	ooms     []OOM
 	releases []release
 	early    []int32 // frees that a flush may have completed before their time
+	doubts   []int   // allocs whose flush only its shape tells from a call of empty_cache
 	captures []int   // oom entries during which cached memory could not be released
 	peak     Peak
+	version  Version
 	capacity int64 // what the driver gives in this run
 	limited  bool  // or a limit allows
 
 	open     []int32 // recorded segment events that wait for what comes after them
-	late     []int32 // frees that completed since, not right after they were requested
+	late     []int32 // frees that completed since and may have waited for other streams
 	held     []Block // frees that wait until it is known what they belong to
 	asked    uint64  // address of the free that was requested just before
 	reserved int64   // as recorded
@@ -168,7 +170,7 @@ func (r *recorded) run(ctx context.Context) error {
 			r.flush(i)
 			fallthrough
 		case e.Action == evidence.MemFreeCompleted || e.Action == evidence.MemFree:
-			if e.Addr != r.asked {
+			if e.Addr != r.asked || r.h.deferred {
 				r.late = append(r.late, int32(i))
 			}
 			if s := r.h.slots[i]; s >= 0 {
@@ -278,10 +280,10 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 		var released []SegmentEvent
 		released, all = r.take()
 		grown := len(all) > len(released)
-		if len(released) > 0 {
+		if len(released) > 0 || grown && r.tight(e) {
 			r.early = append(r.early, r.late...)
 		}
-		if len(released) > 0 && !r.own(e, r.h.poolAt(i), released, grown) {
+		if len(released) > 0 && !r.own(i, e, r.h.poolAt(i), released, grown) {
 			flushed = true
 			n := len(r.releases)
 			r.release(i, released)
@@ -294,6 +296,9 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 			// The driver gave more than at the oom: others held less then.
 			r.allow(r.reserved + largeBuffer)
 		}
+	}
+	if len(all) == 0 && !flushed && r.tight(e) {
+		r.early = append(r.early, r.late...)
 	}
 	r.place.want = all
 	b, ok := r.serve(i, e, flushed, len(all) > 0)
@@ -341,11 +346,21 @@ func (r *recorded) serve(i int, e *evidence.MemEvent, flushed, grown bool) (Bloc
 	return r.sim.Malloc(e.Size, e.Stream, r.h.poolAt(i))
 }
 
+// tight says whether memory may have run out for a request of expandable segments that
+// was then served from what late frees had left beside it: a flush that gave nothing back
+// leaves no other entry.
+func (r *recorded) tight(e *evidence.MemEvent) bool {
+	s := &r.sim.set
+	need := s.Round(min(max(e.Size, 0), bytesMax))
+	page := s.page(need <= smallMax)
+	return s.Expandable && len(r.late) > 0 && r.sim.reserved+(need+page-1)/page*page > r.capacity
+}
+
 // own says whether the allocator itself gave memory back for a request: no cached
 // block fits, and the driver refuses what it would ask for. That it refused follows
 // from the room; or from what went back, where only a refusal explains it: then the
 // refusal is taken from the record.
-func (r *recorded) own(e *evidence.MemEvent, pool uint16, released []SegmentEvent, grown bool) bool {
+func (r *recorded) own(i int, e *evidence.MemEvent, pool uint16, released []SegmentEvent, grown bool) bool {
 	s := &r.sim.set
 	need := s.Round(min(max(e.Size, 0), bytesMax))
 	if !grown || r.sim.wouldFit(need, e.Stream, pool) {
@@ -361,14 +376,15 @@ func (r *recorded) own(e *evidence.MemEvent, pool uint16, released []SegmentEven
 	}
 	ids, enough := r.sim.oversize(r.sim.poolOf(pool, need <= smallMax), e.Stream, need)
 	same := len(ids) > 0 && len(ids) <= len(released)
-	for i := 0; same && i < len(ids); i++ {
-		same = r.sim.blocks[ids[i]].addr == released[i].Addr
+	for k := 0; same && k < len(ids); k++ {
+		same = r.sim.blocks[ids[k]].addr == released[k].Addr
 	}
 	if !same {
 		r.settle()
 		return false
 	}
 	r.fid.Refused++
+	r.doubts = append(r.doubts, i)
 	r.sim.refuse = 1
 	if enough && len(released) > len(ids) {
 		r.sim.refuse = 2
@@ -476,12 +492,7 @@ func (r *recorded) capture(i int, e *evidence.MemEvent) {
 	if r.h.pools == nil || r.h.snap.Has.EventPools || !r.sim.wouldFit(r.sim.set.Round(e.Size), e.Stream, 0) {
 		return
 	}
-	for k := i - 1; k >= 0; k-- {
-		if b := r.h.trace.At(k); b.Action == evidence.MemAlloc && b.Stream == e.Stream {
-			r.h.pools[i] = r.h.pools[k]
-			return
-		}
-	}
+	r.h.pools[i] = r.h.poolBefore(i)
 }
 
 // compare sets reserved against the record, after an operation.

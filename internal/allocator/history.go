@@ -27,6 +27,7 @@ type history struct {
 	initSlots []initSlot
 	pools     []uint16 // of alloc events; nil: all of the default pools
 
+	deferred    bool // some frees waited for other streams
 	noRequested bool // free_requested entries are missing altogether
 	count       counts
 }
@@ -111,14 +112,17 @@ func newHistory(m *evidence.MemSnapshot, device int, set Settings) *history {
 // scan goes forward once for what the walk back must know beforehand.
 func (w *walk) scan() {
 	var requested, completed int
+	asked := uint64(0)
 	for _, e := range w.h.trace.All() {
 		switch e.Action {
 		case evidence.MemAlloc:
 			w.h.count.allocs++
 		case evidence.MemFreeRequested:
 			requested++
+			asked = e.Addr
 		case evidence.MemFreeCompleted:
 			completed++
+			w.h.deferred = w.h.deferred || requested > 0 && e.Addr != asked
 		case evidence.MemOOM:
 			w.h.count.ooms++
 			continue
@@ -568,4 +572,40 @@ func (h *history) poolAt(i int) uint16 {
 		return 0
 	}
 	return h.pools[i]
+}
+
+// lastOf returns the last alloc or oom entry of each private pool.
+func (h *history) lastOf() map[uint16]int {
+	out := map[uint16]int{}
+	for i, p := range h.pools {
+		if p != 0 {
+			out[p] = i
+		}
+	}
+	return out
+}
+
+// otherPool is the pool that the failed request i may have been for beside pool: 1 a new
+// private one, 2 the one of the alloc before it on its stream, 3 the default one.
+func (h *history) otherPool(way, i int, pool uint16) uint16 {
+	switch way {
+	case 1:
+		return uint16(min(len(h.snap.Pools), 1<<16-1))
+	case 2:
+		return h.poolBefore(i)
+	case 3:
+		return 0
+	}
+	return pool
+}
+
+// poolBefore is the pool of the last alloc before event i on the same stream.
+func (h *history) poolBefore(i int) uint16 {
+	stream := h.trace.At(i).Stream
+	for k := i - 1; k >= 0; k-- {
+		if b := h.trace.At(k); b.Action == evidence.MemAlloc && b.Stream == stream {
+			return h.poolAt(k)
+		}
+	}
+	return 0
 }

@@ -29,7 +29,7 @@ func repeats(f *Fidelity) bool {
 // explanations of a flush is the right one.
 func TestModelFidelity(t *testing.T) {
 	var whole, exact, cut, cutExact, rest, restExact int
-	for seed := range seeds(t, 12000) {
+	for seed := range seeds(t, 4000) {
 		c := allocmodel.New(seed, 150)
 		r, err := Examine(context.Background(), c.Snapshot(), c.Device.Index, Options{})
 		if err != nil {
@@ -68,10 +68,10 @@ func TestModelFidelity(t *testing.T) {
 // requests under the other setting.
 func TestModelAnswers(t *testing.T) {
 	var right, wrong, open, cut, cutOpen int
-	for seed := range seeds(t, 4000) {
+	for seed := range seeds(t, 1500) {
 		c := allocmodel.New(seed, 150)
-		if len(c.Run.Failed) == 0 || c.Device.Limit > 0 {
-			continue
+		if len(c.Run.Failed) == 0 || c.Device.Limit > 0 || c.Run.Unseen > 0 {
+			continue // the room is not known, or calls of empty_cache left no entry
 		}
 		changes, settings := alternatives(c)
 		r, err := Examine(context.Background(), c.Snapshot(), c.Device.Index, Options{Try: changes})
@@ -106,10 +106,7 @@ func TestModelAnswers(t *testing.T) {
 		}
 	}
 	t.Logf("%d right, %d wrong, %d open (of %d that begin in the middle, %d)", right, wrong, open, cut, cutOpen)
-	// Where the driver places segments decides between equally good blocks, and no record
-	// shows where it would under another setting: rising and falling addresses are tried,
-	// holes that are filled again are not.
-	if right == 0 || float64(wrong) > .002*float64(right) || float64(open-cutOpen) > .05*float64(right) {
+	if right == 0 || wrong > 0 || float64(open-cutOpen) > .05*float64(right) {
 		t.Error("the answers are not good enough")
 	}
 }

@@ -9,7 +9,7 @@ import (
 // A profile is what the record alone says, without a simulation.
 type profile struct {
 	ooms   []OOM
-	peak   int64 // of reserved
+	peak   Peak  // of reserved
 	passed int64 // the most that a limit let pass: held, and asked for as a segment
 	valley int   // the last event before the first failure at which least was in use
 }
@@ -18,7 +18,7 @@ type profile struct {
 func (h *history) profile() profile {
 	p := profile{valley: -1}
 	reserved := h.count.initReserved
-	p.peak = reserved
+	p.peak = Peak{Reserved: reserved}
 	least := int64(0)
 	sizes := make([]int64, h.nSlots)
 	at := make(map[uint64]int64)
@@ -41,7 +41,9 @@ func (h *history) profile() profile {
 		case evidence.MemSegmentAlloc, evidence.MemSegmentMap:
 			grown = reserved
 			reserved += plausible(e.Size)
-			p.peak = max(p.peak, reserved)
+			if reserved > p.peak.Reserved {
+				p.peak = Peak{reserved, i}
+			}
 		case evidence.MemSegmentFree, evidence.MemSegmentUnmap:
 			reserved -= plausible(e.Size)
 		case evidence.MemAlloc:
@@ -67,7 +69,7 @@ func (h *history) profile() profile {
 		}
 	}
 	for i := range p.ooms {
-		h.roomAt(&p.ooms[i], max(p.peak, p.passed))
+		h.roomAt(&p.ooms[i], max(p.peak.Reserved, p.passed))
 	}
 	return p
 }

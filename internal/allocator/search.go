@@ -12,7 +12,7 @@ const searchEvents = 100_000_000
 
 // search lists the changes that matter for a trace, the most standard first: as many
 // as the length of the trace allows.
-func (r *Replay) search(h *history, run *recorded, p *profile) []Change {
+func (r *Replay) search(h *history, runs []*recorded, p *profile) []Change {
 	var out []Change
 	if !r.Settings.Expandable {
 		out = append(out, Change{Conf: "expandable_segments:True"})
@@ -29,12 +29,12 @@ func (r *Replay) search(h *history, run *recorded, p *profile) []Change {
 		at := Change{EmptyCache: true, Event: at}
 		out = slices.Insert(out, min(1, len(out)), at)
 	}
-	q := question{h: h, run: run, set: r.Settings}
-	runs := len(q.assumptions(false))
+	q := question{h: h, runs: runs, set: r.Settings}
+	times := len(q.assumptions(false))
 	if len(h.initial) > 0 {
-		runs = 2 * len(q.assumptions(true)) // once more with less room, or more
+		times = 2 * len(q.assumptions(true)) // once more with less room, or more
 	}
-	return out[:min(len(out), max(1, searchEvents/(runs*h.n)))]
+	return out[:min(len(out), max(1, searchEvents/(times*h.n)))]
 }
 
 // splits are sizes for max_split_size_mb, in MiB: between the sizes that the trace

@@ -21,7 +21,7 @@ type outcome struct {
 // A question is one change, with everything that a run of it needs.
 type question struct {
 	h      *history
-	run    *recorded
+	runs   []*recorded // those that explain the record
 	change Change
 	set    Settings
 	room   Room
@@ -31,46 +31,159 @@ type question struct {
 // zero value is the likelier way.
 type assumption struct {
 	fresh bool // what was there before the trace is allocated anew, by address; else it lies as recorded
-	down  bool // the driver places new memory at falling addresses; else at rising ones
-	own   bool // releases right before a request were its own flush, and so were the frees that they completed
+	place int  // the driver places new memory at 0 rising, 1 falling addresses, 2 the lowest that are not in use
+	run   int  // which of the runs that explain the record holds: a version, with or without a memory fraction
+	own   int  // releases right before a request were its own flush, and so were the frees that they completed: 1 all, 2 those, which come later, 3 the first half, 4 the second
+	call  bool // flushes that only their shape shows were calls of empty_cache
 	hold  bool // a capture forbids every flush; else those of private pools
-	least bool // the failed request asked for the least that was rounded to what its entry says
-	limit bool // a memory fraction allows exactly the room, so that a threshold works; else none is set
-	other bool // a failed request that a capture made had a new private pool; else the one that its stream used last
+	drop  bool // private pools are given up after their last request; else where the record shows it
+	other int  // the pool of a failed request that a capture made, where it is not recorded: 1 a new one, 2 the one that its stream used last, 3 the default one
+	limit bool // a memory fraction allows more than there is, so that a threshold works, but not before it did; else none is set
+	ask   int  // which sizes the failed requests asked for that were rounded to what their entries say: see asked
 }
 
-// assumptions lists the ways that make a difference for q: all combinations of up to
-// four things, or else each thing alone and all together.
-func (q *question) assumptions(layout bool) []assumption {
-	h := q.h
-	var dims []func(*assumption)
-	add := func(on bool, f func(*assumption)) {
-		if on {
-			dims = append(dims, f)
+// A dimension is one thing that may be assumed, in so many ways beside the likeliest.
+type dimension struct {
+	ways int
+	set  func(*assumption, int)
+}
+
+// dimensions lists the things that make a difference for q.
+func (q *question) dimensions(layout bool) []dimension {
+	h, run := q.h, q.runs[0]
+	var dims []dimension
+	add := func(ways int, f func(*assumption, int)) {
+		if ways > 0 {
+			dims = append(dims, dimension{ways, f})
 		}
 	}
-	add(layout, func(a *assumption) { a.fresh = true })
-	add(true, func(a *assumption) { a.down = true })
-	add(len(q.run.early) > 0 || q.run.unsure() > 0, func(a *assumption) { a.own = true })
-	add(h.pools != nil || len(q.run.captures) > 0, func(a *assumption) { a.hold = true })
-	add(q.set.Roundup != h.set.Roundup && h.set.Roundup != [16]int64{}, func(a *assumption) { a.least = true })
-	add(q.set.GCThreshold != h.set.GCThreshold && q.set.Limit == 0, func(a *assumption) { a.limit = true })
-	add(!h.snap.Has.EventPools && len(q.run.captures) > 0, func(a *assumption) { a.other = true })
-	var out []assumption
-	all := 1<<len(dims) - 1
-	for n := range all + 1 {
-		if len(dims) > 4 && n&(n-1) != 0 && n != all {
-			continue
-		}
-		var a assumption
-		for i, f := range dims {
-			if n&(1<<i) != 0 {
-				f(&a)
+	b := func(on bool) int { return int(b2i(on)) }
+	add(b(layout), func(a *assumption, _ int) { a.fresh = true })
+	add(2, func(a *assumption, n int) { a.place = n })
+	add(len(q.runs)-1, func(a *assumption, n int) { a.run = n })
+	switch {
+	case len(run.early) > 1:
+		add(4, func(a *assumption, n int) { a.own = n })
+	case len(run.early) > 0:
+		add(2, func(a *assumption, n int) { a.own = n })
+	default:
+		add(b(run.unsure() > 0), func(a *assumption, n int) { a.own = n })
+	}
+	add(b(len(run.doubts) > 0), func(a *assumption, _ int) { a.call = true })
+	add(b(h.pools != nil || len(run.captures) > 0), func(a *assumption, _ int) { a.hold = true })
+	add(b(h.pools != nil), func(a *assumption, _ int) { a.drop = true })
+	add(3*b(!h.snap.Has.EventPools && len(run.ooms) > 0 && (len(run.captures) > 0 || h.pools != nil)), func(a *assumption, n int) { a.other = n })
+	add(b(h.set.GCThreshold > 0 && q.set.Limit == 0), func(a *assumption, _ int) { a.limit = true })
+	if q.set.Roundup != h.set.Roundup && h.set.Roundup != [16]int64{} {
+		add(asks(len(run.ooms)), func(a *assumption, n int) { a.ask = n })
+	}
+	return dims
+}
+
+// assumptions lists the ways that make a difference for q: all combinations of few
+// things, or else each alone, each two together and all. The first is the likeliest.
+func (q *question) assumptions(layout bool) []assumption {
+	dims := q.dimensions(layout)
+	all := 1
+	for _, d := range dims {
+		all *= d.ways + 1
+	}
+	if all > fewAssumptions {
+		return sparse(dims, q.h.n)
+	}
+	out := []assumption{{}}
+	for _, d := range dims {
+		for _, a := range out {
+			for n := 1; n <= d.ways; n++ {
+				b := a
+				d.set(&b, n)
+				out = append(out, b)
 			}
 		}
-		out = append(out, a)
 	}
 	return out
+}
+
+// fewAssumptions is how many combinations are tried before they are thinned out, and
+// pairEvents how many events those of two things may take.
+const (
+	fewAssumptions = 24
+	pairEvents     = 20_000_000
+)
+
+func sparse(dims []dimension, events int) []assumption {
+	out := []assumption{{}}
+	last := assumption{}
+	for _, d := range dims {
+		for n := 1; n <= d.ways; n++ {
+			var a assumption
+			d.set(&a, n)
+			out = append(out, a)
+		}
+		d.set(&last, 1)
+	}
+	out = append(out, last)
+	for i, d := range dims {
+		for _, e := range dims[:i] {
+			for k := range d.ways * e.ways {
+				if len(out)*events > pairEvents {
+					return out
+				}
+				var a assumption
+				d.set(&a, k/e.ways+1)
+				e.set(&a, k%e.ways+1)
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// Sizes that failed requests are tried with where the recorded settings round them:
+// the rounded one, the least, and between them; of several, each as well against the others.
+const (
+	asBetween = 3
+	asSingles = 6
+)
+
+func asks(ooms int) int {
+	switch {
+	case ooms == 0:
+		return 0
+	case ooms == 1:
+		return 1 + asBetween
+	}
+	return 1 + asBetween + 2*min(ooms, asSingles)
+}
+
+// asked is what the nth failed request may have asked for, in the given way of asks.
+func (h *history) asked(way, n int, rounded int64) int64 {
+	least := h.leastRequest(rounded)
+	switch k := way - 1 - asBetween; {
+	case way == 0 || k > 0 && (k-1)/2 == n && k%2 == 0 || k > 0 && (k-1)/2 != n && k%2 == 1:
+		return rounded
+	case way <= 1 || k > 0:
+		return least
+	default:
+		return least + (rounded-least)/(asBetween+1)*int64(way-1)
+	}
+}
+
+// waiting are the frees that wait, under an assumption about them, until the simulation
+// flushes or until before an event.
+func (r *recorded) waiting(own int) (early []int32, until int) {
+	n := len(r.early)
+	switch {
+	case own == 0 || n == 0:
+		return nil, -1
+	case own == 2:
+		return r.early, (int(r.early[n-1]) + r.h.firstOOM()) / 2
+	case own == 3:
+		return r.early[:n/2], -1
+	case own == 4:
+		return r.early[n/2:], -1
+	}
+	return r.early, -1
 }
 
 // leastRequest is the smallest request that the recorded settings round to rounded.
@@ -90,22 +203,28 @@ func (h *history) leastRequest(rounded int64) int64 {
 func (q *question) serve(ctx context.Context, capacity int64, as assumption) (outcome, error) {
 	h := q.h
 	out := outcome{failsAt: -1}
-	place := NewBump(h.top + 1<<40)
-	if as.down {
-		place = newDrop(h.bottom)
-		if h.bottom < 1<<46 { // as on Windows: there is no room below
-			place = newDrop(h.top + 1<<60)
-		}
-	}
+	run := q.runs[as.run]
 	set := q.set
-	if as.limit && capacity > 0 {
-		set.Limit = capacity
-	}
+	set.Version = run.version
+	place := h.placer(as.place)
 	sim := New(set, place, h.snap.Streams, 0)
-	if set.Limit > 0 {
+	if p, ok := place.(*lowest); ok {
+		p.sim = sim
+	}
+	switch {
+	case set.Limit > 0:
 		sim.SetCapacity(capacity)
-	} else {
-		sim.allow(capacity, q.room.Limited)
+		if h.set.Limit == 0 && capacity > 0 { // taken from the room
+			sim.set.Limit = capacity
+			if run.limited && q.change.Capacity == 0 {
+				sim.SetCapacity(0)
+			}
+		}
+	case as.limit && !run.limited:
+		sim.set.Limit = max(capacity, int64(float64(run.peak.Reserved)/h.set.GCThreshold)+1)
+		sim.SetCapacity(capacity)
+	default:
+		sim.allow(capacity, run.limited && (q.change.Capacity == 0 || h.set.GCThreshold > 0))
 	}
 	blocks := make([]Block, h.nSlots)
 	if as.fresh {
@@ -116,7 +235,13 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 		return out, err
 	}
 	out.peak = Peak{Reserved: sim.Reserved()}
-	releases, early := q.run.releases, q.run.early
+	releases, doubts, failed := run.releases, run.doubts, 0
+	early, late := run.waiting(as.own)
+	var delayed []Block
+	var last map[uint16]int
+	if as.drop {
+		last = h.lastOf()
+	}
 	for i, e := range h.trace.All() {
 		if err := check(ctx, i, sim); err != nil {
 			return out, err
@@ -125,13 +250,24 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 			for _, p := range releases[0].pools {
 				sim.ReleasePool(p)
 			}
-			if !as.own || !releases[0].unsure {
+			if as.own == 0 || !releases[0].unsure {
 				sim.EmptyCache()
 			}
 			releases = releases[1:]
 		}
+		for len(doubts) > 0 && doubts[0] <= i {
+			if as.call {
+				sim.EmptyCache()
+			}
+			doubts = doubts[1:]
+		}
 		if q.change.EmptyCache && q.change.Event == i {
 			sim.EmptyCache()
+		}
+		if i == late {
+			for _, b := range delayed {
+				sim.Complete(b)
+			}
 		}
 		switch e.Action {
 		case evidence.MemAlloc, evidence.MemOOM:
@@ -141,13 +277,16 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 				blocks[slot] = 0
 			}
 			size, pool := e.Size, h.poolAt(i)
-			captured := slices.Contains(q.run.captures, i)
+			captured := slices.Contains(run.captures, i)
 			sim.Capturing = pool != 0 || as.hold || captured
-			if as.least && e.Action == evidence.MemOOM {
-				size = h.leastRequest(size)
+			if e.Action == evidence.MemOOM {
+				if as.ask > 0 {
+					size = h.asked(as.ask, failed, size)
+				}
+				failed++
 			}
-			if as.other && captured {
-				pool = uint16(min(len(h.snap.Pools), 1<<16-1))
+			if captured || as.other > 0 && e.Action == evidence.MemOOM {
+				pool = h.otherPool(as.other, i, pool)
 			}
 			b, ok := sim.Malloc(size, e.Stream, pool)
 			if !ok {
@@ -156,6 +295,9 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 			}
 			if r := sim.Reserved(); r > out.peak.Reserved {
 				out.peak = Peak{r, i}
+			}
+			if p := h.poolAt(i); as.drop && p != 0 && last[p] == i {
+				sim.ReleasePool(p)
 			}
 			if slot >= 0 {
 				blocks[slot] = b
@@ -173,7 +315,8 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 			}
 			switch {
 			case s < 0:
-			case as.own && len(early) > 0 && int(early[0]) == i:
+			case len(early) > 0 && int(early[0]) == i:
+				delayed = append(delayed, blocks[s])
 				blocks[s] = 0 // it waits until the simulation flushes
 			default:
 				sim.Complete(blocks[s])
@@ -228,7 +371,7 @@ func (r *Replay) answer(ctx context.Context, q *question) (Answer, error) {
 		capacity = q.room.Bytes
 	}
 	layout := q.change.Conf != "" && len(q.h.initial) > 0
-	served, all, err := q.assume(ctx, capacity, layout, &a)
+	end, err := q.assume(ctx, capacity, layout, &a)
 	if err != nil {
 		return a, err
 	}
@@ -241,9 +384,15 @@ func (r *Replay) answer(ctx context.Context, q *question) (Answer, error) {
 		return a, nil
 	}
 	switch {
-	case served == all && q.slack(layout) > 0 && !q.fits(ctx, capacity-q.slack(layout), layout):
-		a.Why = r.unsure(q, layout)
-	case served == all:
+	case end.mixed:
+		a.Why = r.unsure(q, end.why)
+	case end.served:
+		if slack := q.slack(layout); slack > 0 {
+			if least, err := q.assume(ctx, max(capacity-slack, 1), layout, &Answer{}); err != nil || least.mixed || !least.served {
+				a.Why = r.offBy(q, layout)
+				break
+			}
+		}
 		a.Verdict = Avoided
 		a.Why = "every recorded request is served within the room"
 		if len(r.OOMs) > 0 {
@@ -254,8 +403,6 @@ func (r *Replay) answer(ctx context.Context, q *question) (Answer, error) {
 		if layout {
 			a.Why += "; so it is whether what was there before the trace lies as recorded or is placed anew, and takes up as much more as it had free"
 		}
-	case served > 0:
-		a.Why = r.unsure(q, layout)
 	default:
 		if err := r.refuse(ctx, q, &a, layout); err != nil {
 			return a, err
@@ -271,7 +418,7 @@ func (r *Replay) answer(ctx context.Context, q *question) (Answer, error) {
 // settings is; and where what was there before the trace lies in an unknown way, by
 // what was free in it, at least one segment.
 func (q *question) slack(layout bool) int64 {
-	n := q.run.fid.CurveWorst
+	n := q.runs[0].fid.CurveWorst
 	if layout {
 		c := &q.h.count
 		n += max(c.initReserved-c.initActive, q.set.large())
@@ -279,51 +426,79 @@ func (q *question) slack(layout bool) int64 {
 	return n
 }
 
-// fits says whether everything is served within capacity under every assumption.
-func (q *question) fits(ctx context.Context, capacity int64, layout bool) bool {
-	if capacity <= 0 {
-		return false
-	}
-	served, all, err := q.assume(ctx, capacity, layout, &Answer{})
-	return err == nil && served == all
+// An ending is what becomes of the requests under all assumptions.
+type ending struct {
+	served bool
+	mixed  bool       // under some all are served, under others not
+	why    assumption // that makes the difference
 }
 
-// assume serves the requests under every assumption, and says under how many of them
-// all are served. What is put into a is of the likeliest that fails, or else of the
-// likeliest.
-func (q *question) assume(ctx context.Context, capacity int64, layout bool, a *Answer) (served, all int, err error) {
+// assume serves the requests under every assumption, until two lead to different ends.
+// What is put into a is of the likeliest that fails, or else of the likeliest.
+func (q *question) assume(ctx context.Context, capacity int64, layout bool, a *Answer) (ending, error) {
+	var end ending
 	var first outcome
-	for _, as := range q.assumptions(layout) {
+	calm := map[assumption]bool{} // all was served, and memory never ran out
+	for i, as := range q.assumptions(layout) {
+		same := as
+		same.hold = false
+		if as.hold && calm[same] {
+			continue // no flush that a capture could forbid
+		}
 		out, err := q.serve(ctx, capacity, as)
 		if err != nil {
-			return 0, 0, err
+			return end, err
 		}
-		if out.served {
-			served++
+		calm[as] = out.served && out.flushes == 0
+		if i == 0 || first.served && !out.served {
+			end.mixed, first = i > 0, out
+		} else {
+			end.mixed = out.served != first.served
 		}
-		if all++; all == 1 || first.served && !out.served {
-			first = out
+		if end.mixed {
+			end.why = as
+			break
 		}
 	}
+	end.served = first.served
 	a.fill(&first, q.room)
-	return served, all, nil
+	return end, nil
 }
 
-// unsure says what is missing where the assumptions lead to different ends.
-func (r *Replay) unsure(q *question, layout bool) string {
+// unsure says what is missing where an assumption makes the difference.
+func (r *Replay) unsure(q *question, as assumption) string {
+	run := q.runs[as.run]
 	switch {
-	case layout:
-		return fmt.Sprintf("it hangs on how the %d blocks that were there before the trace would lie under this setting, which is not recorded: start recording before the model is built", r.Initial.Blocks)
-	case q.h.pools != nil || len(q.run.captures) > 0:
+	case as.fresh:
+		return r.missingLayout()
+	case as.hold:
 		return "it hangs on when captures of CUDA graphs ran, in which cached memory cannot be released; that is not recorded"
-	case q.set.GCThreshold != r.Settings.GCThreshold && q.set.Limit == 0:
-		return "it hangs on whether a memory fraction is set, without which garbage_collection_threshold does nothing; that is not recorded"
-	case q.run.fid.CurveWorst > 0:
-		return fmt.Sprintf("the margin is smaller than what the replay is off by under the recorded settings, up to %d bytes", q.run.fid.CurveWorst)
-	case len(q.run.early) > 0 || q.run.unsure() > 0:
-		return "it hangs on when the frees that a flush of the cache completed would have completed without it, which is not recorded"
+	case as.drop:
+		return "it hangs on when the graphs and private pools of the program were given up, from when on their cached memory can be released; that is not recorded"
+	case as.other > 0:
+		return "it hangs on which private pool a request of a captured graph was for that failed; that is not recorded"
+	case as.limit || run.limited != q.runs[0].limited:
+		return "it hangs on whether a memory fraction is set, and on what it allows, which garbage_collection_threshold and expandable segments are held against; that is not recorded"
+	case as.run > 0:
+		return fmt.Sprintf("it hangs on the version of PyTorch, whose rules of %v and of %v explain the record equally well", q.runs[0].version, run.version)
+	case as.ask > 0:
+		return "it hangs on how much the failed request asked for: its entry states the size as rounded under the recorded settings"
+	case as.own > 0 || as.call:
+		return "it hangs on when the frees that a flush of the cache completed would have completed without it, and on which releases were calls of empty_cache; neither is recorded"
 	}
 	return "it hangs on where the driver places new memory, which is not known"
+}
+
+func (r *Replay) missingLayout() string {
+	return fmt.Sprintf("it hangs on how the %d blocks that were there before the trace would lie under this setting, which is not recorded: start recording before the model is built", r.Initial.Blocks)
+}
+
+// offBy says that the margin is too small.
+func (r *Replay) offBy(q *question, layout bool) string {
+	if layout {
+		return r.missingLayout()
+	}
+	return fmt.Sprintf("the margin is smaller than what the replay is off by under the recorded settings, up to %d bytes", q.runs[0].fid.CurveWorst)
 }
 
 // refuse words the answer where no run served everything.
@@ -335,6 +510,11 @@ func (r *Replay) refuse(ctx context.Context, q *question, a *Answer, layout bool
 	} else if len(r.OOMs) > 0 && a.FailsAt > r.OOMs[0].Event {
 		a.Verdict = CannotTell
 		a.Why = fmt.Sprintf("the request that failed at event %d is served, but of those recorded after it, when the program had taken another way, the one at event %d is not", r.OOMs[0].Event, a.FailsAt)
+		return nil
+	}
+	if layout && slices.Contains(q.runs[0].captures, a.FailsAt) {
+		a.Verdict = CannotTell
+		a.Why = fmt.Sprintf("the request at event %d fails if a capture forbids to release cached memory then, and what would be cached from before the trace is not recorded: start recording before the model is built", a.FailsAt)
 		return nil
 	}
 	if layout {
@@ -354,10 +534,10 @@ func (r *Replay) refuse(ctx context.Context, q *question, a *Answer, layout bool
 	if most <= q.room.Bytes {
 		return nil
 	}
-	served, _, err := q.assume(ctx, most, layout, &Answer{})
-	if served > 0 && q.room.Most <= q.room.Bytes {
-		a.Verdict, a.Why = CannotTell, r.unsure(q, layout)
-	} else if served > 0 {
+	end, err := q.assume(ctx, most, layout, &Answer{})
+	if (end.served || end.mixed) && q.room.Most <= q.room.Bytes {
+		a.Verdict, a.Why = CannotTell, r.offBy(q, layout)
+	} else if end.served || end.mixed {
 		a.Verdict = CannotTell
 		a.Why = fmt.Sprintf("it hangs on the room, which is known only to lie between %d and %d bytes", q.room.Bytes, q.room.Most)
 	}
@@ -380,9 +560,17 @@ func (a *Answer) fill(o *outcome, room Room) {
 func (r *Replay) bound(q *question) string {
 	if len(r.OOMs) > 0 {
 		o := &r.OOMs[0]
-		if least := o.Least + least512(q.h.leastRequest(o.Request)); least > q.room.Most {
+		if least := o.Least + least512(q.h.leastRequest(o.Request)); least > q.room.Most+q.over() {
 			return fmt.Sprintf("at event %d %d bytes are in use and %d are asked for, together more than the room of %d bytes: no layout helps", o.Event, o.Least, o.Request, q.room.Most)
 		}
 	}
 	return ""
+}
+
+// over is by how much more than the room may be held.
+func (q *question) over() int64 {
+	if !q.set.Expandable {
+		return 0
+	}
+	return over(q.runs, &q.set)
 }
