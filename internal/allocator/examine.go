@@ -83,7 +83,7 @@ func noTrace(s *evidence.MemSnapshot) string {
 func (r *Replay) repeat(ctx context.Context, h *history, o Options) ([]*recorded, *profile, error) {
 	p := h.profile()
 	r.Room = h.room(&p, o)
-	r.OOMs, r.Recorded = p.ooms, p.peak
+	r.OOMs = p.ooms
 	c := &h.count
 	r.Initial = Initial{Segments: len(h.initial), Blocks: c.initBlocks, Reserved: c.initReserved, Active: c.initActive, Guessed: c.guessed}
 	var best []*recorded
@@ -126,7 +126,10 @@ func (r *Replay) repeat(ctx context.Context, h *history, o Options) ([]*recorded
 	if o.Capacity > 0 {
 		r.Room.Limited = first.limited
 	}
-	r.Fidelity, r.OOMs = first.fid, first.ooms
+	r.Fidelity, r.OOMs, r.Recorded = first.fid, first.ooms, first.peak
+	if p.peak.Reserved > r.Recorded.Reserved { // between two events that are compared
+		r.Recorded = p.peak
+	}
 	return h.either(best, &p, o), &p, nil
 }
 

@@ -44,6 +44,7 @@ type recorded struct {
 	fid      Fidelity
 	ooms     []OOM
 	releases []release
+	near     []int32 // others that may have been, which completed right after they were requested
 	early    []int32 // frees that a flush may have completed before their time
 	doubts   []int   // allocs whose flush only its shape tells from a call of empty_cache
 	captures []int   // oom entries during which cached memory could not be released
@@ -53,7 +54,8 @@ type recorded struct {
 	limited  bool  // or a limit allows
 
 	open     []int32 // recorded segment events that wait for what comes after them
-	late     []int32 // frees that completed since and may have waited for other streams
+	late     []int32 // frees that completed since, not right after they were requested
+	last     []int32 // one that did so right after, where others waited for streams
 	held     []Block // frees that wait until it is known what they belong to
 	asked    uint64  // address of the free that was requested just before
 	reserved int64   // as recorded
@@ -170,15 +172,17 @@ func (r *recorded) run(ctx context.Context) error {
 			r.flush(i)
 			fallthrough
 		case e.Action == evidence.MemFreeCompleted || e.Action == evidence.MemFree:
-			if e.Addr != r.asked || r.h.deferred {
+			if e.Addr != r.asked {
 				r.late = append(r.late, int32(i))
+			} else if r.h.deferred {
+				r.last = append(r.last[:0], int32(i))
 			}
 			if s := r.h.slots[i]; s >= 0 {
 				r.sim.Complete(r.blocks[s])
 			}
 		case e.Action == evidence.MemFreeRequested:
 			r.flush(i)
-			r.late = r.late[:0]
+			r.late, r.last = r.late[:0], r.last[:0]
 			if s := r.h.slots[i]; s >= 0 {
 				r.sim.Free(r.blocks[s])
 			}
@@ -281,7 +285,7 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 		released, all = r.take()
 		grown := len(all) > len(released)
 		if len(released) > 0 || grown && r.tight(e) {
-			r.early = append(r.early, r.late...)
+			r.wait()
 		}
 		if len(released) > 0 && !r.own(i, e, r.h.poolAt(i), released, grown) {
 			flushed = true
@@ -298,7 +302,7 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 		}
 	}
 	if len(all) == 0 && !flushed && r.tight(e) {
-		r.early = append(r.early, r.late...)
+		r.wait()
 	}
 	r.place.want = all
 	b, ok := r.serve(i, e, flushed, len(all) > 0)
@@ -330,10 +334,10 @@ func (r *recorded) alloc(i int, e *evidence.MemEvent) {
 // allocator was in the middle of the request: it had found none before.
 func (r *recorded) serve(i int, e *evidence.MemEvent, flushed, grown bool) (Block, bool) {
 	late := len(r.late) > 0 && e.Action == evidence.MemOOM
-	if late {
-		r.early = append(r.early, r.late...)
+	if late || len(r.last) > 0 && e.Action == evidence.MemOOM {
+		r.wait()
 	}
-	r.late = r.late[:0]
+	r.late, r.last = r.late[:0], r.last[:0]
 	if flushed || late {
 		if at, ok := r.sim.wouldFitAt(r.sim.set.Round(e.Size), e.Stream, r.h.poolAt(i)); ok && (grown || at != e.Addr) {
 			if n := len(r.releases); flushed && n > 0 && r.releases[n-1].event == i {
@@ -346,6 +350,13 @@ func (r *recorded) serve(i int, e *evidence.MemEvent, flushed, grown bool) (Bloc
 	return r.sim.Malloc(e.Size, e.Stream, r.h.poolAt(i))
 }
 
+// wait notes that the flush which comes now may have completed the frees before it.
+func (r *recorded) wait() {
+	r.early = append(r.early, r.late...)
+	r.near = append(r.near, r.last...)
+	r.last = r.last[:0]
+}
+
 // tight says whether memory may have run out for a request of expandable segments that
 // was then served from what late frees had left beside it: a flush that gave nothing back
 // leaves no other entry.
@@ -353,7 +364,7 @@ func (r *recorded) tight(e *evidence.MemEvent) bool {
 	s := &r.sim.set
 	need := s.Round(min(max(e.Size, 0), bytesMax))
 	page := s.page(need <= smallMax)
-	return s.Expandable && len(r.late) > 0 && r.sim.reserved+(need+page-1)/page*page > r.capacity
+	return s.Expandable && len(r.late)+len(r.last) > 0 && r.sim.reserved+(need+page-1)/page*page > r.capacity
 }
 
 // own says whether the allocator itself gave memory back for a request: no cached

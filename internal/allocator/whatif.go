@@ -34,6 +34,7 @@ type assumption struct {
 	place int  // the driver places new memory at 0 rising, 1 falling addresses, 2 the lowest that are not in use
 	run   int  // which of the runs that explain the record holds: a version, with or without a memory fraction
 	own   int  // releases right before a request were its own flush, and so were the frees that they completed: 1 all, 2 those, which come later, 3 the first half, 4 the second
+	near  bool // so were those that completed right after they were requested
 	call  bool // flushes that only their shape shows were calls of empty_cache
 	hold  bool // a capture forbids every flush; else those of private pools
 	drop  bool // private pools are given up after their last request; else where the record shows it
@@ -69,6 +70,7 @@ func (q *question) dimensions(layout bool) []dimension {
 	default:
 		add(b(run.unsure() > 0), func(a *assumption, n int) { a.own = n })
 	}
+	add(b(len(run.near) > 0), func(a *assumption, _ int) { a.near = true })
 	add(b(len(run.doubts) > 0), func(a *assumption, _ int) { a.call = true })
 	add(b(h.pools != nil || len(run.captures) > 0), func(a *assumption, _ int) { a.hold = true })
 	add(b(h.pools != nil), func(a *assumption, _ int) { a.drop = true })
@@ -237,6 +239,10 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 	out.peak = Peak{Reserved: sim.Reserved()}
 	releases, doubts, failed := run.releases, run.doubts, 0
 	early, late := run.waiting(as.own)
+	var near []int32
+	if as.near {
+		near = run.near
+	}
 	var delayed []Block
 	var last map[uint16]int
 	if as.drop {
@@ -313,8 +319,13 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 			for len(early) > 0 && int(early[0]) < i {
 				early = early[1:]
 			}
+			for len(near) > 0 && int(near[0]) < i {
+				near = near[1:]
+			}
 			switch {
 			case s < 0:
+			case len(near) > 0 && int(near[0]) == i:
+				blocks[s] = 0
 			case len(early) > 0 && int(early[0]) == i:
 				delayed = append(delayed, blocks[s])
 				blocks[s] = 0 // it waits until the simulation flushes
@@ -441,9 +452,9 @@ func (q *question) assume(ctx context.Context, capacity int64, layout bool, a *A
 	calm := map[assumption]bool{} // all was served, and memory never ran out
 	for i, as := range q.assumptions(layout) {
 		same := as
-		same.hold = false
-		if as.hold && calm[same] {
-			continue // no flush that a capture could forbid
+		same.hold, same.drop = false, as.drop && len(q.runs[as.run].releases) > 0
+		if same != as && calm[same] {
+			continue // no flush that a capture could forbid, or that could give a pool back
 		}
 		out, err := q.serve(ctx, capacity, as)
 		if err != nil {
@@ -483,7 +494,7 @@ func (r *Replay) unsure(q *question, as assumption) string {
 		return fmt.Sprintf("it hangs on the version of PyTorch, whose rules of %v and of %v explain the record equally well", q.runs[0].version, run.version)
 	case as.ask > 0:
 		return "it hangs on how much the failed request asked for: its entry states the size as rounded under the recorded settings"
-	case as.own > 0 || as.call:
+	case as.own > 0 || as.near || as.call:
 		return "it hangs on when the frees that a flush of the cache completed would have completed without it, and on which releases were calls of empty_cache; neither is recorded"
 	}
 	return "it hangs on where the driver places new memory, which is not known"
