@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/iotest"
 
@@ -63,7 +65,8 @@ func TestBothWays(t *testing.T) {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for name, data := range files {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		data := files[name]
 		if d := bothWays(data, nil); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}

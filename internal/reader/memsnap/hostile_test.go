@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -155,6 +156,8 @@ func TestBounded(t *testing.T) {
 		"one trace on many devices":  "\x80\x02}(X\x0d\x00\x00\x00device_traces](](" + event + "eq\x05" + repeat("h\x05", 1<<20) + "eu.",
 		"marks":                      "\x80\x02" + repeat("(", 1<<20) + ".",
 		"dicts filled one by one":    "\x80\x02](" + repeat("}X\x01\x00\x00\x00aNs", 100_000) + "e.",
+		"frames that are forgotten":  "\x80\x04\x8c\x04name\x94\x8c\x08filename\x94\x8c\x04line\x94(" + repeat("}\x94(h\x00\x8c\x08function\x94h\x01\x8c\x01g\x94h\x02K\x05u0\x8c\x01zq\x040", 20_000) + "1.",
+		"shapes of entries":          string(alike(50_000, func(i int) string { return fmt.Sprintf("}(h\x01\x8c\x06%06dh\x02K\x01u", i) }, func(int) string { return "" })),
 		"duplicates":                 "\x80\x02]" + repeat("2", 1<<20) + ".",
 		"memoized again":             "\x80\x04]" + repeat("\x94", 1<<20) + ".",
 	} {
@@ -207,7 +210,14 @@ func FuzzDecode(f *testing.F) {
 			f.Add(data)
 		}
 	}
+	f.Add(alike(20, func(i int) string { return fmt.Sprintf("}\x94(h\x01h\x04h\x02M%c\x02h\x03K\x05u", byte(i)) }, func(int) string { return "" }))
+	f.Add(history(3))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if isPickle(data) {
+			if d := bothWays(data, nil); d != "" {
+				t.Fatalf("opcode by opcode it is read in another way: %s", d)
+			}
+		}
 		s, err := Decode(context.Background(), bytes.NewReader(data), Options{})
 		var at *pickle.Error
 		switch {

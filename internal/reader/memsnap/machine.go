@@ -240,10 +240,7 @@ func (m *machine) fast() error {
 			if t := m.next(); t != nil {
 				if len(w)-i < runMin {
 					m.sc.Discard(i)
-					if err := m.sc.Buffer(runMin); err != nil {
-						return m.fail(0, op, err)
-					}
-					w, i, base = m.sc.Window(), 0, m.sc.Offset()
+					w, i, base = m.ahead()
 				}
 				if k := m.entries(w[i:], base+int64(i), t); k > 0 {
 					i += k
@@ -276,10 +273,7 @@ func (m *machine) fast() error {
 			if k := len(m.stack); k > m.floor() && (m.stack[k-1].tag == tDict || m.stack[k-1].tag == tList) {
 				if len(w)-i < runMin {
 					m.sc.Discard(i)
-					if err := m.sc.Buffer(runMin); err != nil {
-						return m.fail(0, op, err)
-					}
-					w, i, base = m.sc.Window(), 0, m.sc.Offset()
+					w, i, base = m.ahead()
 				}
 				if m.stack[k-1].tag == tDict {
 					i += m.dictRun(w[i:], base+int64(i))
@@ -315,6 +309,13 @@ func (m *machine) fast() error {
 		m.stack = append(m.stack, v)
 		i += n
 	}
+}
+
+// ahead reads until much lies in the window. A read error comes again where the bytes end that
+// were there before it.
+func (m *machine) ahead() (w []byte, i int, base int64) {
+	_ = m.sc.Buffer(runMin)
+	return m.sc.Window(), 0, m.sc.Offset()
 }
 
 // fail is the error of the opcode at i in the window, which is taken with what lies before it.
