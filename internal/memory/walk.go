@@ -1,9 +1,7 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -25,7 +23,7 @@ type walk struct {
 	seen  sighting
 	ends  bool // allocations end with free_requested: completions were not recorded
 
-	actions  [12]int
+	actions  [evidence.MemFree + 1]int
 	start    int64 // reserved before the first entry
 	refused  []refusal
 	room     int64 // what the allocator could have had in all; 0 unknown
@@ -49,7 +47,6 @@ type walk struct {
 	tops         []mark // highest
 	byStack      []usage
 	flushes      []flush
-	moreFlushes  int
 	nearUS       int64
 	largest      largest
 }
@@ -196,190 +193,6 @@ func (w *walk) closes(a evidence.MemAction) bool {
 	return a == evidence.MemFreeCompleted || a == evidence.MemFree || w.ends && a == evidence.MemFreeRequested
 }
 
-// follow is the second pass: what is alive, the curve, and what each stack did.
-// Active bytes are relative to what was alive before the trace.
-func (w *walk) follow(ctx context.Context) error {
-	n := w.t.Len()
-	w.live = newTable()
-	w.byStack = make([]usage, len(w.st.facts))
-	w.largest.most = w.o.Largest
-	w.per = max((n+max(fineBuckets, w.o.Buckets)-1)/max(fineBuckets, w.o.Buckets, 1), 1)
-	w.curve = make([]fine, 0, n/w.per+1)
-	w.floors, w.tops = make([]mark, w.steps.complete()), make([]mark, w.steps.complete())
-	for k := range w.floors {
-		w.floors[k], w.tops[k] = mark{1 << 62, -1}, mark{-1 << 62, -1}
-	}
-	final := newTable() // blocks in use at the end; event 0 where the trace touches their address
-	w.inUse(func(i int, b *evidence.MemBlock) {
-		final.put(element{addr: b.Addr, size: requested(b), event: beforeTrace, stack: b.Stack})
-	})
-	requests, asked := w.actions[evidence.MemFreeRequested] > 0, newTable()
-	w.peak, w.peakReserved = mark{0, -1}, mark{w.start, -1}
-	active, reserved := int64(0), w.start
-	step, refusedAt := -1, 0
-	lastTime := int64(0)
-	var burst flush
-	bursting := false
-	end := func(before string) {
-		if bursting = false; len(w.flushes) == maxFlushes {
-			w.moreFlushes++
-			return
-		}
-		burst.before = before
-		w.flushes = append(w.flushes, burst)
-	}
-	for i, e := range w.t.All() {
-		if i&0xffff == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		for step+1 < len(w.steps.bounds) && i >= w.steps.bounds[step+1] {
-			step++
-		}
-		if e.Action == evidence.MemFreeRequested {
-			if x := w.live.get(e.Addr); x != nil {
-				w.compare(x, e)
-			} else if !w.ends {
-				asked.put(element{addr: e.Addr, stack: e.Stack})
-			}
-		}
-		switch {
-		case e.Action == evidence.MemAlloc:
-			size := sane(e.Size)
-			if old, was := w.live.put(element{e.Addr, size, int32(i), e.Stack, e.Note}); was {
-				w.lost.n++
-				w.lost.bytes += old.size
-				active -= old.size
-				w.largest.offer(&old, i)
-			}
-			if f := final.get(e.Addr); f != nil {
-				f.event = 0
-			}
-			active += size
-			w.account(e.Stack, i, step, size)
-			if refusedAt > 0 {
-				w.refused[refusedAt-1].after++
-			}
-		case w.closes(e.Action):
-			if x, ok := w.live.take(e.Addr); ok {
-				active -= x.size
-				if !requests {
-					w.compare(&x, e)
-				}
-				w.largest.offer(&x, i)
-				break
-			}
-			if f := final.get(e.Addr); f != nil {
-				f.event = 0
-			}
-			x := element{e.Addr, sane(e.Size), beforeTrace, e.Stack, e.Note}
-			if requests && !w.ends {
-				// A free that waited for another stream is completed by whatever
-				// allocates next, and can carry the stack of that.
-				a, _ := asked.take(e.Addr)
-				x.stack = a.stack
-			}
-			active -= x.size
-			w.initial = append(w.initial, x)
-			w.largest.offer(&x, i)
-		case e.Action == evidence.MemSegmentAlloc || e.Action == evidence.MemSegmentMap:
-			reserved += sane(e.Size)
-			if bursting {
-				end("segment")
-			}
-		case e.Action == evidence.MemSegmentFree || e.Action == evidence.MemSegmentUnmap:
-			reserved -= sane(e.Size)
-			if !bursting {
-				bursting, burst = true, flush{event: i}
-			}
-			burst.segments++
-			burst.bytes += sane(e.Size)
-		case e.Action == evidence.MemOOM:
-			if bursting {
-				end("oom")
-			}
-			if refusedAt < len(w.refused) && w.refused[refusedAt].event == i {
-				w.refused[refusedAt].active = active
-				refusedAt++
-			}
-		}
-		if bursting && e.Action == evidence.MemAlloc {
-			end("")
-		}
-		if refusedAt > 0 && e.Action != evidence.MemOOM && e.Action != evidence.MemFreeRequested && e.Action != evidence.MemSnapshotMark {
-			w.refused[refusedAt-1].changed = true
-		}
-		if active > w.peak.value {
-			w.peak = mark{active, i}
-		}
-		if reserved > w.peakReserved.value {
-			w.peakReserved = mark{reserved, i}
-		}
-		w.draw(i, e.Time, active, reserved)
-		if step >= 0 && step < len(w.floors) {
-			if active < w.floors[step].value {
-				w.floors[step] = mark{active, i}
-			}
-			if active > w.tops[step].value {
-				w.tops[step] = mark{active, i}
-			}
-		}
-		if e.Time > 0 {
-			if lastTime > 0 && e.Time > lastTime && w.room > 0 && reserved >= w.room-w.room/20 {
-				w.nearUS += e.Time - lastTime
-			}
-			lastTime = max(lastTime, e.Time)
-		}
-	}
-	if bursting {
-		end("")
-	}
-	w.final(final)
-	return nil
-}
-
-// compare counts whether a free carries the stack of its allocation.
-func (w *walk) compare(x *element, e *evidence.MemEvent) {
-	if x.stack == e.Stack {
-		w.sameStack[0]++
-	} else {
-		w.sameStack[1]++
-	}
-}
-
-// account keeps what a stack allocated.
-func (w *walk) account(stack uint32, i, step int, size int64) {
-	if int(stack) >= len(w.byStack) {
-		stack = 0
-	}
-	u := &w.byStack[stack]
-	if u.allocs == 0 {
-		u.first, u.step = int32(i), int32(step)
-	}
-	u.allocs++
-	if u.step != int32(step) {
-		u.earlier, u.here, u.step = max(u.earlier, u.here), 0, int32(step)
-	}
-	u.here = max(u.here, size)
-}
-
-// draw adds a point to the curve.
-func (w *walk) draw(i int, time, active, reserved int64) {
-	if i%w.per == 0 {
-		w.curve = append(w.curve, fine{from: i, time: time, min: active, max: active, minAt: i, maxAt: i, resMin: reserved, resMax: reserved})
-	}
-	b := &w.curve[len(w.curve)-1]
-	b.to = i + 1
-	if active < b.min {
-		b.min, b.minAt = active, i
-	}
-	if active > b.max {
-		b.max, b.maxAt = active, i
-	}
-	b.resMin, b.resMax = min(b.resMin, reserved), max(b.resMax, reserved)
-}
-
 // inUse calls fn for the blocks of the device that are in use at the end.
 func (w *walk) inUse(fn func(i int, b *evidence.MemBlock)) {
 	for i := range w.m.Segments {
@@ -401,34 +214,6 @@ func requested(b *evidence.MemBlock) int64 {
 		return sane(b.Requested)
 	}
 	return sane(b.Size)
-}
-
-// final sets the blocks at the end against what the trace leaves alive.
-func (w *walk) final(blocks *table) {
-	w.freed = len(w.initial)
-	blocks.all(func(b *element) {
-		switch {
-		case w.live.get(b.addr) != nil:
-		case b.event == beforeTrace:
-			w.initial = append(w.initial, *b)
-		default:
-			w.after.n++
-			w.after.bytes += b.size
-		}
-	})
-	rest := w.initial[w.freed:]
-	slices.SortFunc(rest, func(a, b element) int { return cmp.Compare(a.addr, b.addr) })
-	w.live.all(func(x *element) {
-		if blocks.get(x.addr) == nil {
-			w.ghosts.n++
-			w.ghosts.bytes += x.size
-		}
-	})
-	for i := range w.initial {
-		if w.base += w.initial[i].size; i < w.freed && !w.freesTell() {
-			w.initial[i].stack = 0 // where it was freed, not where it was made
-		}
-	}
 }
 
 // freesTell reports whether frees carry the stack of their allocation, as they do
@@ -510,10 +295,7 @@ func (w *walk) at(ctx context.Context, events []int, fn func(n int, alive *table
 
 // valleys takes floors and tops of steps that were found on the curve itself.
 func (w *walk) valleys() {
-	w.floors, w.tops = make([]mark, w.steps.complete()), make([]mark, w.steps.complete())
-	for k := range w.floors {
-		w.floors[k], w.tops[k] = mark{1 << 62, -1}, mark{-1 << 62, -1}
-	}
+	w.openSteps()
 	for i := range w.curve {
 		b := &w.curve[i]
 		if k := w.steps.of(b.minAt); k >= 0 && k < len(w.floors) && b.min < w.floors[k].value {
