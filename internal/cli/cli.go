@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -179,7 +180,9 @@ Everything runs on this machine. Nothing is uploaded, executed or changed.`,
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %v", errUsage, err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w: %s", errUsage, parsed.ReplaceAllString(err.Error(), ": not a number"))
+	})
 	root.PersistentFlags().StringArrayVar(&a.rules, "rules", nil, "folder with your own entries and wordings (entries/**/*.yaml, lines/*.yaml); may be given more than once")
 	for _, c := range commands {
 		root.AddCommand(c(a))
@@ -296,6 +299,9 @@ func commit(b *debug.BuildInfo) string {
 	return " (commit " + id + changed + ")"
 }
 
+// parsed is how a flag that takes a number says that it did not get one.
+var parsed = regexp.MustCompile(`: strconv\.\w+: parsing .*: invalid syntax$`)
+
 // complain writes an error for a person, or as JSON where the report is JSON.
 func (a *app) complain(err error) {
 	if err == nil || errors.Is(err, errFault) {
@@ -314,7 +320,7 @@ func (a *app) complain(err error) {
 	case errors.Is(err, errUnread), errors.Is(err, errNoRun):
 		fmt.Fprintln(a.err, "hint: name the job's own logs, every rank's and the launcher's, or pipe one into -")
 	case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errWrite):
-		fmt.Fprintln(a.err, "hint: name a log file, a folder of logs, an archive, or - for standard input")
+		fmt.Fprintln(a.err, "hint: name a file, a folder, an archive, or - for standard input")
 	}
 }
 

@@ -11,10 +11,14 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/report"
 )
 
-var errNoSnapshot = errors.New("no memory snapshot in what was named")
+var (
+	errNoSnapshot = errors.New("no memory snapshot in what was named")
+	errNoDevice   = errors.New("none of the GPUs of --device in what was named")
+)
 
 // What the timeline of a report draws: one column a pixel of a wide screen, and the
 // allocations that can be told apart on it. A page can be zoomed, so it gets more, to be
@@ -52,7 +56,8 @@ needs the room that the allocator had: an entry of a refused request shows it, o
 
 --from and --to are numbers of entries, 0 the oldest, between which growth is asked for.
 
-Status: 0 a snapshot was read; 1 none could be; 2 wrong usage; 130 interrupted.`
+Status: 0 a snapshot was read; 1 none could be, or none has a GPU of --device;
+2 wrong usage; 130 interrupted.`
 
 const memoryExample = `  inquest memory oom.pickle
   inquest memory --replay auto oom.pickle
@@ -127,6 +132,9 @@ func (a *app) memory(cmd *cobra.Command, args []string, m *memoryFlags) error {
 	if len(got.Snapshots) == 0 {
 		return errNoSnapshot
 	}
+	if len(m.devices) > 0 && !slices.ContainsFunc(got.Snapshots, func(s incident.MemorySnapshot) bool { return len(s.Devices) > 0 }) {
+		return errNoDevice
+	}
 	return nil
 }
 
@@ -152,7 +160,7 @@ func (m *memoryFlags) options(cmd *cobra.Command) (engine.MemoryOptions, error) 
 		return mo, err
 	}
 	if m.capacity != "" {
-		if mo.Capacity, err = evidence.ParseBytes(m.capacity); err != nil {
+		if mo.Capacity, err = size(m.capacity); err != nil {
 			return mo, fmt.Errorf("%w: --capacity %w", errUsage, err)
 		}
 	}
@@ -196,6 +204,9 @@ func replayOptions(values []string) (engine.MemoryReplay, error) {
 		case "auto":
 			r.Auto = true
 		default:
+			if err := change(v); err != nil {
+				return r, fmt.Errorf("%w: --replay %q: %w", errUsage, v, err)
+			}
 			c, err := engine.ParseChange(v)
 			if err != nil {
 				return r, fmt.Errorf("%w: --replay %q: %w", errUsage, v, err)
@@ -207,4 +218,27 @@ func replayOptions(values []string) (engine.MemoryReplay, error) {
 		return r, fmt.Errorf("%w: --replay off stands alone", errUsage)
 	}
 	return r, nil
+}
+
+// change says what is wrong with the form of a change to try.
+func change(text string) error {
+	for _, w := range strings.Fields(text) {
+		if n, ok := strings.CutPrefix(w, "capacity:"); ok {
+			if _, err := size(n); err != nil {
+				return err
+			}
+		} else if !strings.ContainsAny(w, ":@") && !strings.Contains(text, "[") {
+			return fmt.Errorf("%q is no change: KEY:VALUE as in PYTORCH_CUDA_ALLOC_CONF, capacity:SIZE or empty_cache@EVENT; auto and off stand alone", w)
+		}
+	}
+	return nil
+}
+
+// size reads a size of a device. What is below any device's is a number that lacks its unit.
+func size(text string) (int64, error) {
+	n, err := evidence.ParseBytes(text)
+	if err == nil && n < 1<<20 {
+		err = fmt.Errorf("%q is %s, less than any device has; with a unit it is 80GiB, say", text, evidence.Bytes(n))
+	}
+	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"strconv"
 
 	"github.com/inquest-dev/inquest/internal/artifact"
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -85,6 +86,9 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 		}
 	}
 	for _, p := range seen.Problems {
+		if slices.ContainsFunc(seen.Missing, func(m artifact.Problem) bool { return m.Path == p.Path }) {
+			continue // under NotFound
+		}
 		limit("%s: %s", p.Path, p.Err.Error())
 		out.Limits[len(out.Limits)-1].Spans = []evidence.Span{{Artifact: p.Path, Kind: "record"}}
 	}
@@ -181,6 +185,14 @@ func snapshot(ctx context.Context, f *artifact.File, r reader.Reader, mo MemoryO
 	if err != nil {
 		return nil, nil, err
 	}
+	if has := memory.Devices(m); len(s.Devices) == 0 && len(has) > 0 {
+		problem(evidence.Span{Artifact: f.Path, Kind: "record"}, numbers(has)+", none of those that were asked for")
+	}
+	for i := range s.Devices {
+		if o := s.Devices[i].Outside; o != nil && o.Bytes == 0 {
+			problem(o.Spans[0], "what is outside the allocator "+o.Basis)
+		}
+	}
 	s.Rank = opt(f.Owner.Rank)
 	if h := f.Owner.Host; h != "" {
 		s.Host = &h
@@ -190,4 +202,19 @@ func snapshot(ctx context.Context, f *artifact.File, r reader.Reader, mo MemoryO
 	}
 	out.Artifacts = append(out.Artifacts, a)
 	return s, memory.PrintOf(m, s.Rank, s.Host), nil
+}
+
+// numbers says which devices there are.
+func numbers(devices []int) string {
+	text := "it has GPU "
+	for i, d := range devices {
+		if i == 16 {
+			return text + fmt.Sprintf(" and %d more", len(devices)-i)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += strconv.Itoa(d)
+	}
+	return text
 }

@@ -80,6 +80,7 @@ type MemoryTrace struct {
 	End       *Time          `json:"end"`
 	Seconds   *float64       `json:"seconds"`
 	Truncated string         `json:"truncated"`  // how it is known that older entries were lost; "" where it is not
+	Cut       bool           `json:"cut"`        // the file is damaged: the end of the history is missing
 	Steps     int            `json:"steps"`      // complete ones
 	StepBasis string         `json:"step_basis"` // how it is known where they begin; "" where it is not
 }

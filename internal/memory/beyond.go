@@ -101,6 +101,6 @@ func (w *walk) weigh(f *incident.MemoryFragmentation, g *incident.MemoryGrowth, 
 	default:
 		decides(true)
 		f.Standing, f.Missing = incident.Established, ""
-		f.Says += fmt.Sprintf(", and the rest of the step, for which earlier ones needed at most %s more, has room: it was a matter of layout", evidence.Bytes(need))
+		f.Says += fmt.Sprintf(", and the rest of the step has room too: earlier ones needed at most %s more after the same place; it was a matter of layout", evidence.Bytes(need))
 	}
 }

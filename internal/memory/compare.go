@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -234,7 +235,11 @@ func differ(r *incident.MemoryRanks, devices []*incident.MemoryDevice) {
 		}
 		text := fmt.Sprintf("%s peaks at %s, %s more than %s", who(row), evidence.Bytes(row.Peak), evidence.Bytes(row.Peak-usual), who(&r.Rows[typical]))
 		if name, more := excess(devices[with[i]].Peak, devices[typical].Peak); more > 0 {
-			text += fmt.Sprintf("; most of it by %s, %s more", name, evidence.Bytes(more))
+			by := "by " + name
+			if name == noStack || strings.HasPrefix(name, olderNoStack) {
+				by = name
+			}
+			text += fmt.Sprintf("; most of it %s, %s more", by, evidence.Bytes(more))
 		}
 		r.Differs = append(r.Differs, incident.Statement{Text: text, Spans: append([]evidence.Span{}, devices[with[i]].Peak.Spans...)})
 	}

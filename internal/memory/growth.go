@@ -375,6 +375,9 @@ func (w *walk) between(ctx context.Context, g *incident.MemoryGrowth) error {
 		to = min(max(*w.o.To, from), to)
 	}
 	g.Basis, g.From, g.To = "between the events that were asked for", from, to
+	if w.o.From != nil && *w.o.From > from || w.o.To != nil && *w.o.To > to {
+		g.Basis += "; the history ends at event " + thousands(w.t.Len()-1)
+	}
 	diff := map[uint32]*share{}
 	err := w.at(ctx, []int{from, to}, func(n int, alive *table) {
 		alive.all(func(x *element) {
@@ -406,6 +409,10 @@ func (w *walk) between(ctx context.Context, g *incident.MemoryGrowth) error {
 		x := incident.MemoryGrown{MemoryUse: u, First: from, Last: to, Why: "more alive at the second event than at the first"}
 		g.Others = append(g.Others, x)
 	}
-	g.Says = moreOrLess(g.Bytes, fmt.Sprintf("after event %d", to), fmt.Sprintf("after event %d", from))
+	since := "before the first event"
+	if from >= 0 {
+		since = "after event " + thousands(from)
+	}
+	g.Says = moreOrLess(g.Bytes, "after event "+thousands(to), since)
 	return err
 }

@@ -42,7 +42,7 @@ func Examine(ctx context.Context, m *evidence.MemSnapshot, o Options) (*incident
 		out.Lacks = append(out.Lacks, "addresses, stacks, segments and the reserve: a memory timeline holds bytes by category only; a memory snapshot holds them")
 		return out, nil
 	}
-	used := usedDevices(m)
+	used := Devices(m)
 	for _, d := range used {
 		if len(o.Devices) > 0 && !slices.Contains(o.Devices, d) {
 			continue
@@ -73,8 +73,8 @@ func Examine(ctx context.Context, m *evidence.MemSnapshot, o Options) (*incident
 	return out, nil
 }
 
-// usedDevices are the devices that have segments or entries.
-func usedDevices(m *evidence.MemSnapshot) []int {
+// Devices are the numbers of the devices that have segments or entries, ascending.
+func Devices(m *evidence.MemSnapshot) []int {
 	var out []int
 	has := map[int]bool{}
 	for i := range m.Segments {
@@ -132,7 +132,7 @@ func examine(ctx context.Context, m *evidence.MemSnapshot, device int, o *Option
 
 // trace says what history there is.
 func (w *walk) trace() incident.MemoryTrace {
-	t := incident.MemoryTrace{Actions: map[string]int{}, Start: w.time(w.timeFrom), End: w.time(w.timeTo), Truncated: w.truncated()}
+	t := incident.MemoryTrace{Actions: map[string]int{}, Start: w.time(w.timeFrom), End: w.time(w.timeTo), Truncated: w.truncated(), Cut: w.m.Cut}
 	if w.steps.program() {
 		t.Steps, t.StepBasis = w.steps.complete(), w.steps.basis
 	}
@@ -157,9 +157,9 @@ func (w *walk) truncated() string {
 	case w.m.Has.Overflowed:
 		return "the file says that older entries were overwritten"
 	case w.m.Settings.MaxEntries > 0 && int64(n) >= w.m.Settings.MaxEntries:
-		return fmt.Sprintf("the %d entries are as many as the ring held", n)
+		return fmt.Sprintf("the %s entries are as many as the ring held", thousands(n))
 	case n >= 1000 && (n%10_000 == 0 || n&(n-1) == 0) || n >= 100_000 && n%1000 == 0:
-		return fmt.Sprintf("there are exactly %d entries, as in a ring that is full", n)
+		return fmt.Sprintf("there are exactly %s entries, as in a ring that is full", thousands(n))
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ func (w *walk) outside() *incident.MemoryOutside {
 	r := &w.refused[n-1]
 	bytes := w.o.Capacity - r.free - r.reserved
 	if bytes < 0 {
-		return &incident.MemoryOutside{Bytes: 0, Basis: "cannot be told: the capacity stated, " + evidence.Bytes(w.o.Capacity) + ", is less than the " + evidence.Bytes(r.reserved) + " reserved and the " + evidence.Bytes(r.free) + " free together", Spans: []evidence.Span{*w.span(r.event)}}
+		return &incident.MemoryOutside{Bytes: 0, Basis: "cannot be told: the capacity stated, " + evidence.Bytes(w.o.Capacity) + ", is less than the " + evidence.Bytes(r.reserved) + " reserved and the " + evidence.Bytes(r.free) + " free together: it is not that of this device", Spans: []evidence.Span{*w.span(r.event)}}
 	}
 	return &incident.MemoryOutside{Bytes: bytes, Spans: []evidence.Span{*w.span(r.event)},
 		Basis: evidence.Bytes(w.o.Capacity) + " of the device less " + evidence.Bytes(r.free) + " free and " + evidence.Bytes(r.reserved) + " reserved when the request was refused; other processes are part of it"}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/inquest-dev/inquest/internal/allocator"
@@ -20,7 +21,17 @@ type Replay struct {
 
 // ParseChange reads a change to try: settings as in PYTORCH_CUDA_ALLOC_CONF,
 // capacity:SIZE, empty_cache@EVENT, several with blanks between them.
-func ParseChange(text string) (allocator.Change, error) { return allocator.ParseChange(text) }
+// What no simulation of PyTorch's own allocator answers for is an error.
+func ParseChange(text string) (allocator.Change, error) {
+	c, err := allocator.ParseChange(text)
+	if err != nil {
+		return c, err
+	}
+	if s, err := allocator.ParseSettings(c.Conf); err == nil && s.Async {
+		return c, errors.New("cudaMallocAsync is the driver's allocator: only PyTorch's own is simulated")
+	}
+	return c, nil
+}
 
 // expandable is the change that PyTorch's own message advises.
 const expandable = "expandable_segments:True"
@@ -61,7 +72,7 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 		out.Room.Spans = append(out.Room.Spans, *sp)
 		for i := range w.refused {
 			if x := &w.refused[i]; x.event == r.Room.Event && r.Room.Bytes == x.reserved+x.free {
-				out.Room.Basis = fmt.Sprintf("what was reserved (%s) and what the device had free (%s) when the request at event %d was refused; what other processes use is taken to stay the same", evidence.Bytes(x.reserved), evidence.Bytes(x.free), x.event)
+				out.Room.Basis = fmt.Sprintf("what was reserved (%s) and what the device had free (%s) when the request at event %s was refused; what other processes use is taken to stay the same", evidence.Bytes(x.reserved), evidence.Bytes(x.free), thousands(x.event))
 			}
 		}
 	} else if r.Room.Known && w.o.Capacity > 0 {
@@ -75,6 +86,9 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 		}
 		if a.FailsAt >= 0 {
 			x.FailsAt, x.Request = &a.FailsAt, &a.Request
+		}
+		if a.Change.EmptyCache && a.Change.Event >= w.t.Len() {
+			x = incident.MemoryAnswer{Setting: x.Setting, Answer: incident.CannotTell, Why: "the history ends at event " + thousands(w.t.Len()-1), PeakEvent: -1}
 		}
 		out.Answers = append(out.Answers, x)
 	}

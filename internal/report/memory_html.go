@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"path"
 	"reflect"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -123,6 +122,7 @@ func cleanedMemory(m *incident.Memory) *incident.Memory {
 
 func newMemPage(m *incident.Memory) *memPage {
 	p := &memPage{Memory: m, Title: "GPU memory", Tone: "plain"}
+	w := newWords(&incident.Incident{Artifacts: m.Artifacts})
 	at := map[string]*memDevice{}
 	several := false
 	for i := range m.Snapshots {
@@ -135,7 +135,7 @@ func newMemPage(m *incident.Memory) *memPage {
 				p.Beyond++
 				continue
 			}
-			d := newMemDevice(s, &s.Devices[j], len(p.Devices), len(m.Snapshots) > 1)
+			d := newMemDevice(s, &s.Devices[j], len(p.Devices), len(m.Snapshots) > 1, short(w, s.Artifact))
 			p.Devices = append(p.Devices, d)
 			at[deviceKey(s.Artifact, d.Device)] = d
 			if d.Tone == "bad" {
@@ -154,7 +154,7 @@ func newMemPage(m *incident.Memory) *memPage {
 		p.Title = memoryTitle(leadingView(all))
 	}
 	if len(p.Devices) == 0 {
-		p.Verdict = append(p.Verdict, labelled{"Nothing", "No device's memory could be read."})
+		p.Verdict = append(p.Verdict, labelled{"Nothing", nothingShown(m)})
 	}
 	for _, s := range m.NotFound {
 		p.Verdict = append(p.Verdict, labelled{"Not read", s})
@@ -171,16 +171,25 @@ func memoryTitle(first memView) string {
 	return "GPU memory: peak " + evidence.Bytes(first.most())
 }
 
+// short is the shortest ending of a file's path that no other has.
+func short(w *words, artifact string) string {
+	if s, ok := w.short[artifact]; ok {
+		return s
+	}
+	return artifact
+}
+
 func deviceKey(artifact string, device int) string { return fmt.Sprint(device, "\x00", artifact) }
 
-func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int, several bool) *memDevice {
+// newMemDevice is device d; file is the short name of its file, where there are several.
+func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int, several bool, file string) *memDevice {
 	v := &memDevice{MemoryDevice: d, Snap: s, N: n, ID: fmt.Sprintf("device-%d", n+1), names: namesOf(d)}
 	v.Title = fmt.Sprintf("GPU %d", d.Device)
 	switch {
 	case s.Rank != nil:
-		v.Title = fmt.Sprintf("rank %d, %s", *s.Rank, v.Title)
+		v.Title = fmt.Sprintf("Rank %d, %s", *s.Rank, v.Title)
 	case several:
-		v.Title = fmt.Sprintf("%s, %s", path.Base(s.Artifact), v.Title)
+		v.Title = fmt.Sprintf("%s, %s", file, v.Title)
 	}
 	if s.Host != nil && *s.Host != "" {
 		v.Title += " on " + *s.Host
@@ -222,7 +231,8 @@ func (p *memPage) rankRows(at map[string]*memDevice) {
 // funcs are the words that the templates use.
 func (p *memPage) funcs() template.FuncMap {
 	return template.FuncMap{
-		"tool": toolWords, "bytes": evidence.Bytes, "count": count, "sentence": sentence, "upper": upper, "plural": plural, "time": timeWords, "deref": func(v any) string { return deref(v) },
+		"setting": settingWords, "signed": signed,
+		"tool": toolWords, "bytes": evidence.Bytes, "count": count, "sentence": sentence, "upper": upper, "plural": several, "time": timeWords, "deref": func(v any) string { return deref(v) },
 		"optBytes": func(v *int64) string {
 			if v == nil {
 				return "–"

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -21,7 +22,10 @@ func writeMemoryMarkdown(w io.Writer, m *incident.Memory, o Options) error {
 	d := &document{words: newWords(&incident.Incident{Artifacts: m.Artifacts}), full: o.Full}
 	all := views(m)
 	if len(all) == 0 {
-		d.heading(1, "No memory snapshot could be read")
+		d.heading(1, strings.TrimSuffix(nothingShown(m), "."))
+		for _, s := range m.NotFound {
+			d.item("- ", "**Not read:** ", s)
+		}
 		d.memoryRead(m)
 		_, err := io.WriteString(w, d.String())
 		return err
@@ -165,7 +169,7 @@ func (d *document) memoryReplay(r *incident.MemoryReplay) {
 		if a.FailsAt != nil {
 			fails = count(*a.FailsAt)
 		}
-		rows = append(rows, []string{mdCode(a.Setting), answerWords(a.Answer), evidence.Bytes(a.PeakReserved), margin, fails, mdText(a.Why)})
+		rows = append(rows, []string{mdCode(settingWords(a.Setting)), answerWords(a.Answer), evidence.Bytes(a.PeakReserved), margin, fails, mdText(a.Why)})
 	}
 	if len(rows) > 0 {
 		d.table([]string{"setting", "answer", "peak reserved", "margin", "fails at event", "why"}, rows)

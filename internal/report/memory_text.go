@@ -16,7 +16,7 @@ func writeMemoryText(w io.Writer, m *incident.Memory, o Options) error {
 	p := newPage(&incident.Incident{Artifacts: m.Artifacts}, o)
 	all := views(m)
 	if len(all) == 0 {
-		p.para(0, "", "No memory snapshot could be read.")
+		p.para(0, "", nothingShown(m))
 		p.memoryUnread(m)
 		p.memoryRead(m)
 		_, err := io.WriteString(w, p.text())
@@ -54,12 +54,20 @@ func writeMemoryText(w io.Writer, m *incident.Memory, o Options) error {
 	}
 	if rest > 0 && !p.full {
 		p.at(2, func() {
-			p.para(0, "", fmt.Sprintf("The above is of %s; %s more: --full, or --device.", first.name(p.words), plural(rest, "device")))
+			p.para(0, "", fmt.Sprintf("The above is of %s; %s more: --full, or --device.", first.name(p.words), several(rest, "device")))
 		})
 	}
 	p.memoryRead(m)
 	_, err := io.WriteString(w, p.text())
 	return err
+}
+
+// nothingShown says why a report has no device.
+func nothingShown(m *incident.Memory) string {
+	if len(m.Snapshots) > 0 {
+		return "None of the GPUs asked for is in what was read."
+	}
+	return "No memory snapshot could be read."
 }
 
 // named puts the device before what is said of it, where there are several.
@@ -97,7 +105,7 @@ func (p *page) table(list []incident.MemoryUse, whole int64, rank, most int) {
 		}
 		text := u.Name
 		if u.Blocks > 1 {
-			text += ", " + plural(u.Blocks, "block")
+			text += ", " + several(u.Blocks, "block")
 		}
 		p.at(rank+i/3, func() { p.para(2, cells, text) })
 	}
@@ -220,16 +228,20 @@ func (p *page) memoryGrowth(v memView, rank int) {
 			p.at(rank+2, func() { p.para(2, "? ", grownLine(&s)) })
 		}
 	}
+	others := rank + 4
+	if strings.HasPrefix(g.Basis, "between the events") { // that were asked for
+		others = rank + 2
+	}
 	for i, s := range g.Others {
 		if i == 3 && !p.full {
 			break
 		}
-		p.at(rank+4, func() { p.para(2, ". ", grownLine(&s)) })
+		p.at(others, func() { p.para(2, ". ", grownLine(&s)) })
 	}
 }
 
 func grownLine(g *incident.MemoryGrown) string {
-	s := fmt.Sprintf("%s by %s in %s", evidence.Bytes(g.Bytes), g.Name, plural(g.Blocks, "block"))
+	s := fmt.Sprintf("%s by %s in %s", evidence.Bytes(g.Bytes), g.Name, several(g.Blocks, "block"))
 	if g.PerStep != nil {
 		s += fmt.Sprintf(", %s a step", evidence.Bytes(int64(*g.PerStep)))
 	}
@@ -261,7 +273,7 @@ func (p *page) memoryFragmentation(v memView, rank int) {
 		if u.Stream != 0 {
 			s += fmt.Sprintf(", stream %#x", u.Stream)
 		}
-		s += fmt.Sprintf(": %s in %s, %s free, largest free block %s", evidence.Bytes(u.Reserved), plural(u.Segments, "segment"), evidence.Bytes(u.Free), evidence.Bytes(u.LargestFree))
+		s += fmt.Sprintf(": %s in %s, %s free, largest free block %s", evidence.Bytes(u.Reserved), several(u.Segments, "segment"), evidence.Bytes(u.Free), evidence.Bytes(u.LargestFree))
 		p.at(rank+4, func() { p.para(2, "", s) })
 	}
 	for i, x := range f.Pinned {
@@ -326,10 +338,21 @@ func pressureLines(d *incident.MemoryDevice, full bool) []string {
 	if d.Pressure.Near != nil && *d.Pressure.Near >= 0.005 {
 		lines = append(lines, fmt.Sprintf("%.0f %% of the time near the limit (%s)", 100**d.Pressure.Near, d.Pressure.NearBasis))
 	}
-	if o := d.Outside; o != nil {
-		lines = append(lines, fmt.Sprintf("%s outside the allocator: %s", evidence.Bytes(o.Bytes), o.Basis))
+	if l := outsideLine(d.Outside); l != "" {
+		lines = append(lines, l)
 	}
 	return lines
+}
+
+// outsideLine says how much of the device is not the allocator's.
+func outsideLine(o *incident.MemoryOutside) string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Bytes == 0:
+		return "what is outside the allocator " + o.Basis
+	}
+	return fmt.Sprintf("%s outside the allocator: %s", evidence.Bytes(o.Bytes), o.Basis)
 }
 
 // fidelityLine says how well a replay repeats the record.
@@ -348,7 +371,7 @@ func fidelityLine(f *incident.MemoryFidelity) string {
 		s += fmt.Sprintf("reserved off by %s at most and %s on average", evidence.Bytes(f.CurveWorst), evidence.Bytes(int64(f.CurveMean)))
 	}
 	if f.OOMs > 0 {
-		s += fmt.Sprintf(", %d of %s", f.OOMsSame, plural(f.OOMs, "refused request"))
+		s += fmt.Sprintf(", %d of %s", f.OOMsSame, several(f.OOMs, "refused request"))
 	}
 	return s
 }
@@ -393,7 +416,7 @@ func (p *page) memoryReplay(v memView, rank int) {
 
 // answerLine is what one setting would have changed.
 func answerLine(a *incident.MemoryAnswer) string {
-	s := a.Setting + ": " + answerWords(a.Answer)
+	s := settingWords(a.Setting) + ": " + answerWords(a.Answer)
 	if a.PeakReserved > 0 {
 		s += fmt.Sprintf("; peak %s reserved", evidence.Bytes(a.PeakReserved))
 	}
@@ -413,7 +436,7 @@ func answerLine(a *incident.MemoryAnswer) string {
 	if a.Flushes > 0 {
 		s += ", flushes " + times(a.Flushes)
 	}
-	if a.Why != "" && a.FailsAt == nil {
+	if a.Why != "" && (a.FailsAt == nil || a.Answer == incident.CannotTell) {
 		s += "; " + a.Why
 	}
 	return sentence(s)
@@ -425,7 +448,13 @@ func (p *page) memoryRanks(m *incident.Memory) {
 	}
 	p.section("Side by side")
 	for _, d := range m.Ranks.Differs {
-		p.at(1, func() { p.para(2, "! ", sentence(d.Text)) })
+		text := d.Text
+		for _, r := range m.Ranks.Rows {
+			if s, ok := p.short[r.Artifact]; ok {
+				text = strings.ReplaceAll(text, r.Artifact+",", s+",")
+			}
+		}
+		p.at(1, func() { p.para(2, "! ", sentence(text)) })
 	}
 	if m.Ranks.Cause != nil {
 		p.memoryCause(m.Ranks.Cause, 0)
@@ -450,7 +479,7 @@ func (p *page) memoryRanks(m *incident.Memory) {
 		}
 		s += evidence.Bytes(r.Reserved) + " reserved"
 		if r.OOMs > 0 {
-			s += fmt.Sprintf(", %s", plural(r.OOMs, "refused request"))
+			s += fmt.Sprintf(", %s", several(r.OOMs, "refused request"))
 		}
 		if r.Largest != "" {
 			s += "; most " + byWhom(r.Largest)

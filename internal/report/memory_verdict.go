@@ -143,6 +143,8 @@ func (v memView) failedVariants() []string {
 			return []string{fmt.Sprintf("no: %s refused, and the program went on after each", were(n, "request was", "requests were")), fmt.Sprintf("no: %s refused and survived", were(n, "request was", "requests were"))}
 		case d.Peak == nil:
 			return []string{"not known: no history was recorded"}
+		case d.Trace.Cut:
+			return []string{"not known: the file is damaged, and the end of its history is missing; no request was refused before", "not known: the file is damaged and the end of its history missing", "not known: the file is damaged"}
 		}
 		return []string{"no request was refused in the trace", "no request was refused"}
 	}
@@ -175,10 +177,12 @@ func (v memView) settingVariants() []string {
 	switch {
 	case d.Peak == nil:
 		return []string{"cannot tell: no history was recorded"}
+	case d.Trace.Cut:
+		return []string{"cannot tell: the file is damaged, and nothing was replayed", "cannot tell: the file is damaged"}
 	case v.fatal() == nil && (r == nil || len(r.Answers) == 0):
 		return []string{"nothing was to be avoided: no request was refused for good", "nothing was to be avoided"}
 	case d.Fragmentation.Standing == incident.RuledOut && (r == nil || r.Best == nil):
-		return []string{"none avoids it: what was in use and what was asked for are more than the room", "none: it needed more than the room"}
+		return []string{"no setting avoids it: what was in use and what was asked for are more than the room", "no setting: it needed more than the room"}
 	case r == nil:
 		return []string{"cannot tell: nothing was replayed"}
 	case !r.Fidelity.OK:
@@ -213,7 +217,7 @@ func (v memView) settingVariants() []string {
 		long = s + ": " + a.Why
 	}
 	if a.Answer == incident.Avoided && v.grows() {
-		return []string{long + "; but memory goes on growing, so that it is only put off", s + ", but only put off: memory goes on growing"}
+		return []string{long + "; but what is kept goes on growing, so that it is only put off", s + ", which only puts it off: what is kept goes on growing", settingWords(a.Setting) + " only puts it off", "only put off"}
 	}
 	if n := len(r.Answers); n > 1 {
 		return []string{long + fmt.Sprintf("; %d settings tried", n), long, s}
@@ -228,6 +232,9 @@ func (v memView) sureVariants() []string {
 		if d.Peak == nil {
 			return []string{"of what is held at the end only; its history is not recorded", "of the end only"}
 		}
+		if d.Trace.Cut {
+			return []string{"of the part before the damage only; nothing was replayed", "of the part before the damage"}
+		}
 		if d.Trace.Truncated != "" {
 			return []string{"of the recorded part: older entries were lost (" + d.Trace.Truncated + ")", "of the recorded part"}
 		}
@@ -239,7 +246,7 @@ func (v memView) sureVariants() []string {
 	}
 	s := "the replay repeats the record"
 	if f.Segments == 0 {
-		return []string{fmt.Sprintf("%s, which has no segment event to test it: %s of %s addresses", s, count(f.SameAddress), count(f.Allocs)), s + ", which has no segment event"}
+		return []string{fmt.Sprintf("%s: %s of %s addresses; it has no segment event to test more", s, count(f.SameAddress), count(f.Allocs)), fmt.Sprintf("%s: %s of %s addresses", s, count(f.SameAddress), count(f.Allocs)), s}
 	}
 	return []string{
 		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses, reserved off by at most %s", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs), evidence.Bytes(f.CurveWorst)),
@@ -263,10 +270,12 @@ func (v memView) nextVariants() []string {
 	switch a := proved(); {
 	case d.Peak == nil:
 		return []string{"record a history: torch.cuda.memory._record_memory_history() before the part in question, and take the snapshot again", "record a history: torch.cuda.memory._record_memory_history()"}
+	case v.fatal() == nil && d.Trace.Cut:
+		return []string{"copy the file again from where it was written, and check that its size is the same there", "copy the file again; compare sizes"}
 	case v.fatal() != nil && a != nil && strings.HasPrefix(a.Setting, "empty_cache@"):
 		return []string{"torch.cuda.empty_cache() before event " + strings.TrimPrefix(a.Setting, "empty_cache@") + " avoids it in the replay; verify by a rerun", "call torch.cuda.empty_cache() as the replay did"}
 	case v.fatal() != nil && a != nil:
-		return []string{"run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + " and nothing else changed; the replay proves it for this history", "run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + ": the replay proves it", "run with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting}
+		return []string{"run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + " and nothing else changed: the replay serves this history, a rerun confirms it", "run again with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting + "; a rerun confirms it", "run with PYTORCH_CUDA_ALLOC_CONF=" + a.Setting, "set " + a.Setting}
 	case v.fatal() != nil && d.Fragmentation.Standing == incident.RuledOut:
 		return []string{"make less active at the peak, first " + v.topPlace(), "make less active at the peak"}
 	case v.fatal() != nil && d.Replay != nil && d.Replay.Fidelity.OK:
@@ -333,10 +342,15 @@ func shownWords(c *incident.MemoryCause) string {
 	return c.Fact
 }
 
-// cause is the first proved cause, nil where none is.
+// cause is the first proved cause, nil where none is. That a KV cache is large is none
+// where the layout is proved to be why.
 func (v memView) cause() *incident.MemoryCause {
 	for i := range v.dev.Causes {
-		if c := &v.dev.Causes[i]; c.Value && causeAdvice[c.Fact].entry != "" {
+		c := &v.dev.Causes[i]
+		if c.Fact == "snapshot.kv_cache" && v.dev.Fragmentation.Standing == incident.Established {
+			continue
+		}
+		if c.Value && causeAdvice[c.Fact].entry != "" {
 			return c
 		}
 	}
@@ -349,11 +363,11 @@ func settingWords(s string) string {
 	for i, w := range words {
 		if text, ok := strings.CutPrefix(w, "capacity:"); ok {
 			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-				words[i] = "with " + evidence.Bytes(n) + " in all"
+				words[i] = evidence.Bytes(n) + " in all"
 			}
 		}
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, ", ")
 }
 
 // layoutWords is whether the layout of the reserve made a request fail.

@@ -23,6 +23,14 @@ func count(n int) string {
 	return sign + s
 }
 
+// several is plural with the thousands apart, for what there may be very many of.
+func several(n int, what string) string {
+	if n < 1000 {
+		return plural(n, what)
+	}
+	return count(n) + strings.TrimPrefix(plural(n, what), strconv.Itoa(n))
+}
+
 // share is part of whole in the thousandths that a bar is wide, 0 to 1000.
 func share(part, whole int64) int64 {
 	if whole <= 0 || part <= 0 {
@@ -65,6 +73,9 @@ func deviceVerdict(d *memDevice) []labelled {
 	var out []labelled
 	put := func(label, text string) {
 		if text != "" {
+			if plainWord.MatchString(text) { // no setting, no call
+				text = upper(text)
+			}
 			out = append(out, labelled{label, sentence(text)})
 		}
 	}
@@ -74,6 +85,11 @@ func deviceVerdict(d *memDevice) []labelled {
 			l.Text = upper(l.Text)
 		}
 		out = append(out, l)
+	}
+	for _, c := range d.Causes {
+		if a := causeAdvice[c.Fact]; c.Value && a.says != "" {
+			put("Proved", a.says+": "+c.Why)
+		}
 	}
 	for i, o := range d.Pressure.OOMs {
 		if i == 3 {
@@ -88,9 +104,7 @@ func deviceVerdict(d *memDevice) []labelled {
 	}
 	put("Growth", growthLine(d.Growth))
 	put("Fragmentation", fragmentationLine(&d.Fragmentation))
-	if o := d.Outside; o != nil {
-		put("Outside", fmt.Sprintf("%s of the device are not the allocator's: %s", evidence.Bytes(o.Bytes), o.Basis))
-	}
+	put("Outside", outsideLine(d.Outside))
 	out = append(out, replayLines(d)...)
 	return out
 }
@@ -137,7 +151,7 @@ func oomLine(o *incident.MemoryOOM) string {
 		s += "; asked for by " + o.Name
 	}
 	if o.Survived {
-		s += fmt.Sprintf(". It was survived: %s followed", plural(o.After, "allocation"))
+		s += fmt.Sprintf(". It was survived: %s followed", several(o.After, "allocation"))
 	}
 	return s
 }
@@ -203,10 +217,10 @@ func replayLines(d *memDevice) []labelled {
 	}
 	for i, a := range r.Answers {
 		if i == 4 {
-			out = append(out, labelled{"What if", fmt.Sprintf("%s more below.", plural(len(r.Answers)-4, "answer"))})
+			out = append(out, labelled{"What if", fmt.Sprintf("%s more below.", several(len(r.Answers)-4, "answer"))})
 			break
 		}
-		s := a.Setting + ": " + answerWords(a.Answer)
+		s := settingWords(a.Setting) + ": " + answerWords(a.Answer)
 		if a.Margin != nil && a.Answer == incident.Avoided {
 			s += fmt.Sprintf(", with %s to spare", evidence.Bytes(*a.Margin))
 		}

@@ -95,6 +95,7 @@ var memoryTexts = map[string]description{
 	"MemoryTrace.start":      of("Time of the oldest entry; null where none is stated."),
 	"MemoryTrace.end":        of("Time of the newest."),
 	"MemoryTrace.seconds":    of("Between them."),
+	"MemoryTrace.cut":        of("Whether the file is damaged, so that the end of the history is missing."),
 	"MemoryTrace.truncated":  of("How it is known that older entries were lost; empty where it is not."),
 	"MemoryTrace.steps":      of("Complete steps of the program, as far as they can be told."),
 	"MemoryTrace.step_basis": of("How it is known where they begin; empty where it is not."),
