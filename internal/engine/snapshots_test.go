@@ -67,7 +67,9 @@ func TestSnapshotPairs(t *testing.T) {
 		{"fragmentation", "fragmentation", incident.Established, map[string]string{"replay.faithful": "true", "replay.fits": "true", "replay.expandable_avoids": "true", "replay.avoided_by": "expandable_segments:True", "snapshot.grows": "false", "snapshot.layout": "true"}, incident.Established, "Start with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
 		{"does-not-fit", "sequence-spike", incident.Supported, map[string]string{"replay.faithful": "true", "replay.fits": "false", "replay.expandable_avoids": "false", "snapshot.sequence_spike": "true"}, incident.RuledOut, "length"},
 		{"retained-graph", "retained-graph", incident.Established, map[string]string{"snapshot.graph_held": "true", "replay.fits": "false"}, incident.RuledOut, "detach"},
-		{"optimizer-first-step", "optimizer-first-step", incident.Established, map[string]string{"snapshot.optimizer_states": "true", "replay.expandable_avoids": "false", "snapshot.outside_allocator": "false"}, incident.RuledOut, "optimizer"},
+		// The unused reserve alone is smaller than the request, but with what the device
+		// had free it is not: another layout serves this request, if none after it.
+		{"optimizer-first-step", "optimizer-first-step", incident.Established, map[string]string{"snapshot.optimizer_states": "true", "replay.expandable_avoids": "false", "snapshot.outside_allocator": "false"}, incident.Possible, "optimizer"},
 		// The logits that evaluation keeps grow on: that expandable segments serve the
 		// recorded requests is true, and no cause.
 		{"eval-outputs", "eval-outputs-on-gpu", incident.Supported, map[string]string{"snapshot.eval_outputs_kept": "true", "replay.expandable_avoids": "true", "snapshot.grows": "true"}, incident.Supported, "outputs"},
