@@ -33,6 +33,8 @@ type MemorySnapshot struct {
 	Devices  []MemoryDevice `json:"devices"`
 }
 
+// A MemorySettings is what the allocator was set to when the snapshot was taken. Sizes are
+// bytes.
 type MemorySettings struct {
 	Stated      bool    `json:"stated"`
 	Conf        string  `json:"conf"`
@@ -74,6 +76,7 @@ type MemoryTotals struct {
 	Private   int64 `json:"private_pools"`
 }
 
+// A MemoryTrace says what history of a device there is.
 type MemoryTrace struct {
 	Actions   map[string]int `json:"actions"`
 	Start     *Time          `json:"start"`
@@ -110,6 +113,7 @@ type MemoryUse struct {
 	Span   *evidence.Span `json:"span"`
 }
 
+// A MemoryStack is one stack that the result names.
 type MemoryStack struct {
 	Index  int      `json:"index"`
 	Own    string   `json:"own"`    // innermost frame of the user's code, "" where there is none
@@ -140,6 +144,8 @@ type MemoryGrown struct {
 	Why     string   `json:"why"`
 }
 
+// A MemoryFragmentation says how what is reserved is cut up when the snapshot was taken, and
+// whether that is why the last request was refused.
 type MemoryFragmentation struct {
 	Free          int64               `json:"free"`         // reserved, not active
 	LargestFree   int64               `json:"largest_free"` // block
@@ -154,6 +160,7 @@ type MemoryFragmentation struct {
 	Histogram     []MemoryFreeOfSizes `json:"free_by_size"`
 }
 
+// A MemoryPoolUse sums up the segments of one pool, size class and stream, in bytes.
 type MemoryPoolUse struct {
 	Pool        string `json:"pool"` // default, or the id of a private one
 	Class       string `json:"class"`
@@ -165,6 +172,8 @@ type MemoryPoolUse struct {
 	LargestFree int64  `json:"largest_free"`
 }
 
+// A MemoryPinned is a segment of which less than half is in use: what is in use keeps the
+// rest from going back to the driver.
 type MemoryPinned struct {
 	Segment evidence.Span `json:"segment"`
 	Total   int64         `json:"total"`
@@ -174,12 +183,15 @@ type MemoryPinned struct {
 	Block   int           `json:"block"` // that block, as an index of the file's blocks
 }
 
+// A MemoryFreeOfSizes counts the free blocks of more than half of UpTo bytes, and at most
+// UpTo.
 type MemoryFreeOfSizes struct {
 	UpTo   int64 `json:"up_to"`
 	Blocks int   `json:"blocks"`
 	Bytes  int64 `json:"bytes"`
 }
 
+// A MemoryPressure says where memory ran short.
 type MemoryPressure struct {
 	OOMs []MemoryOOM `json:"ooms"`
 	// Flushes are bursts of segments given back before a new one, or a failure: the
@@ -190,6 +202,7 @@ type MemoryPressure struct {
 	Reserved  int64         `json:"peak_reserved"`
 }
 
+// A MemoryOOM is a request that was refused. Sizes are bytes at that event.
 type MemoryOOM struct {
 	Event       int             `json:"event"`
 	Time        *Time           `json:"time"`
@@ -206,6 +219,7 @@ type MemoryOOM struct {
 	Spans       []evidence.Span `json:"spans"`
 }
 
+// A MemoryFlush is a run of segments given back one after the other.
 type MemoryFlush struct {
 	Event    int    `json:"event"` // of the first segment given back
 	Segments int    `json:"segments"`
@@ -255,11 +269,14 @@ type MemoryLayout struct {
 	Largest int64 `json:"largest_free"` // block, in the replay
 }
 
+// A MemoryReplayPeak is the first event after which most was reserved.
 type MemoryReplayPeak struct {
 	Reserved int64 `json:"reserved"`
 	Event    int   `json:"event"`
 }
 
+// A MemoryFidelity says how well the simulation under the recorded settings repeats the
+// record.
 type MemoryFidelity struct {
 	OK          bool    `json:"ok"`
 	Why         string  `json:"why"` // what is out of tolerance, or that nothing is
@@ -293,6 +310,8 @@ const (
 	CannotTell = "cannot_tell"
 )
 
+// A MemoryAnswer says whether every recorded request, the refused ones included, is served
+// within the room after one change. Sizes are bytes.
 type MemoryAnswer struct {
 	Setting      string `json:"setting"` // PYTORCH_CUDA_ALLOC_CONF, or what was changed otherwise
 	Answer       string `json:"answer"`
@@ -317,6 +336,8 @@ type MemoryTimeline struct {
 	Marks   []MemoryMark   `json:"marks"`
 }
 
+// A MemoryBucket is a stretch of the history with the extremes that stood after any of its
+// events, in bytes.
 type MemoryBucket struct {
 	From        int   `json:"from"`
 	To          int   `json:"to"` // exclusive
@@ -337,6 +358,7 @@ type MemoryLife struct {
 	Stack int    `json:"stack"` // index of Stacks, -1 where none
 }
 
+// A MemoryMark is an event that the timeline points out.
 type MemoryMark struct {
 	Event int    `json:"event"`
 	Kind  string `json:"kind"` // oom, step, snapshot, annotation
@@ -356,6 +378,8 @@ type MemorySegment struct {
 	More       int                 `json:"more_blocks"`
 }
 
+// A MemorySegmentPart is a block of a segment: bytes from the segment's address on, and its
+// size.
 type MemorySegmentPart struct {
 	Offset int64  `json:"offset"`
 	Size   int64  `json:"size"`
@@ -363,6 +387,9 @@ type MemorySegmentPart struct {
 	Stack  int    `json:"stack"`
 }
 
+// A MemoryChange is what grew and shrank between two snapshots of one process. Reserved
+// and Active are bytes of To less those of From; the lists have positive bytes, by the
+// names of stacks, the largest first.
 type MemoryChange struct {
 	From     string      `json:"from"`
 	To       string      `json:"to"`
@@ -372,12 +399,14 @@ type MemoryChange struct {
 	Shrunk   []MemoryUse `json:"shrunk"`
 }
 
+// A MemoryRanks sets snapshots side by side, in the order of their paths.
 type MemoryRanks struct {
 	Rows    []MemoryRank `json:"rows"`
 	Differs []Statement  `json:"differs"`
 	Cause   *MemoryCause `json:"cause"` // whether the ranks are out of balance; null where that cannot be told
 }
 
+// A MemoryRank is one device of one snapshot beside the others. Sizes are bytes.
 type MemoryRank struct {
 	Artifact string  `json:"artifact"`
 	Rank     *int    `json:"rank"`
