@@ -133,6 +133,9 @@ func differs(in Input, m, o *evidence.Event) string {
 	if f := o.Attrs["free"]; freeKnown && (f.Hi < free.Lo || f.Lo > free.Hi) {
 		return fmt.Sprintf("there %s were free on the device, in the log %s", f, free)
 	}
+	if a, b, ok := reserves(m, o); ok && (a.Hi < b.Lo-b.Lo/20 || b.Hi < a.Lo-a.Lo/20) {
+		return fmt.Sprintf("there %s were reserved, in the log %s", b, a)
+	}
 	apart, timed := timeApart(m.Stamp, o.Stamp)
 	if timed && apart > snapshotWithin || !timed && outOf(in, m, o) {
 		return "it was recorded at another time"
@@ -142,6 +145,22 @@ func differs(in Input, m, o *evidence.Event) string {
 		return "beside the size that was asked for nothing shows that it is the same failure"
 	}
 	return ""
+}
+
+// reserves are what the allocator had reserved by the message of m, which newer versions
+// state in two parts, and by the snapshot of o. They are the same moment's, and are compared
+// with a twentieth to spare, for histories whose recording ended before the snapshot.
+func reserves(m, o *evidence.Event) (inLog, there evidence.Value, ok bool) {
+	there, ok = o.Attrs["reserved"]
+	if v, stated := m.Attrs["reserved"]; stated || !ok {
+		return v, there, ok && stated
+	}
+	used, ok1 := m.Attrs["allocated"]
+	rest, ok2 := m.Attrs["unallocated"]
+	if !ok1 || !ok2 || used.Hi > 1<<60 || rest.Hi > 1<<60 {
+		return evidence.Value{}, there, false
+	}
+	return evidence.SizeOf(used.Lo+rest.Lo, used.Hi+rest.Hi), there, true
 }
 
 func gpuDiffers(m, o *evidence.Event) string {
