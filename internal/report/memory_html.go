@@ -57,6 +57,7 @@ type memDevice struct {
 // A memRank is one row of the comparison of ranks.
 type memRank struct {
 	incident.MemoryRank
+	File  string // its short name
 	Href  string
 	Spark string // points of a polyline, all ranks on one scale
 }
@@ -159,7 +160,7 @@ func newMemPage(m *incident.Memory) *memPage {
 	for _, s := range m.NotFound {
 		p.Verdict = append(p.Verdict, labelled{"Not read", s})
 	}
-	p.rankRows(at)
+	p.rankRows(w, at)
 	return p
 }
 
@@ -206,7 +207,7 @@ func newMemDevice(s *incident.MemorySnapshot, d *incident.MemoryDevice, n int, s
 }
 
 // rankRows draws every rank's active curve on the scale of the largest.
-func (p *memPage) rankRows(at map[string]*memDevice) {
+func (p *memPage) rankRows(w *words, at map[string]*memDevice) {
 	if p.Ranks == nil {
 		return
 	}
@@ -217,7 +218,7 @@ func (p *memPage) rankRows(at map[string]*memDevice) {
 		}
 	}
 	for _, r := range p.Ranks.Rows {
-		row := memRank{MemoryRank: r}
+		row := memRank{MemoryRank: r, File: short(w, r.Artifact)}
 		if d := at[deviceKey(r.Artifact, r.Device)]; d != nil {
 			row.Href = "#" + d.ID
 			if d.Sketch != nil {

@@ -54,6 +54,16 @@ func begun(s, mark string) string {
 	return upper(s)
 }
 
+// onlySnapshots reports whether memory snapshots are all that there is.
+func onlySnapshots(inc *incident.Incident) bool {
+	for i := range inc.Artifacts {
+		if k := inc.Artifacts[i].Kind; k != "memsnap" && k != "" {
+			return false
+		}
+	}
+	return slices.ContainsFunc(inc.Artifacts, func(a incident.Artifact) bool { return a.Kind == "memsnap" })
+}
+
 func (w *words) rawVerdict() verdict {
 	inc := w.inc
 	v := verdict{Order: w.orderWords(inc.Order)}
@@ -69,6 +79,9 @@ func (w *words) rawVerdict() verdict {
 		case incident.Unclear:
 			v.Do = []string{"name the job's own logs as well: every rank's, and the launcher's"}
 			v.Check = []string{"Run: inquest diagnose FOLDER, with all of them in it", "Run: inquest diagnose FOLDER"}
+			if onlySnapshots(inc) {
+				v.Do = []string{"name the job's own logs as well; inquest memory says what made the peak of memory", "name the job's own logs as well"}
+			}
 		case incident.Running:
 			v.Do = []string{"wait, or look again later: a job that was killed without words looks the same"}
 			v.Check = []string{"is the process alive? If not, the scheduler's record and the kernel log say who ended it"}
