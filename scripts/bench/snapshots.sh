@@ -5,7 +5,7 @@
 #
 #   -n ROUNDS   rounds; both readers run once in each, in turn (5)
 #   -e ENTRIES  of the generated snapshot whose stacks are shared (1000000, about 200 MB; 0 leaves it out)
-#   -u ENTRIES  of the one in which nothing is shared (150000, about 900 MB; 0 leaves it out)
+#   -u ENTRIES  of the one in which nothing is shared (150000, about 380 MB; 0 leaves it out)
 #   -d DIR      where these are made, and kept; otherwise a temporary folder, removed at the end
 #   FILE        measure these instead
 #
