@@ -141,6 +141,8 @@ func loadInitial(h *history, sim *Sim, blocks []Block) error {
 // ctxEvery is how many events pass between two looks at the context.
 const ctxEvery = 1 << 14
 
+var errWork = errors.New("replay: the trace asks for more searching than a program's would")
+
 // check ends a run that was cancelled, or whose steps grow out of proportion, as no
 // program's do.
 func check(ctx context.Context, i int, s *Sim) error {
@@ -148,7 +150,7 @@ func check(ctx context.Context, i int, s *Sim) error {
 		return nil
 	}
 	if s.work > 1<<28+256*i {
-		return errors.New("replay: the trace asks for more searching than a program's would")
+		return errWork
 	}
 	return ctx.Err()
 }

@@ -25,7 +25,11 @@ type question struct {
 	change Change
 	set    Settings
 	room   Room
+	work   int // steps of all runs so far
 }
+
+// mostWork bounds the steps of the runs for one answer beyond those that a program's take.
+const mostWork = 1 << 27
 
 // An assumption is about what the record does not say. Each field is one thing; its
 // zero value is the likelier way.
@@ -210,6 +214,7 @@ func (q *question) serve(ctx context.Context, capacity int64, as assumption) (ou
 	set.Version = run.version
 	place := h.placer(as.place)
 	sim := New(set, place, h.snap.Streams, 0)
+	defer func() { q.work += sim.work }()
 	if p, ok := place.(*lowest); ok {
 		p.sim = sim
 	}
@@ -455,6 +460,9 @@ func (q *question) assume(ctx context.Context, capacity int64, layout bool, a *A
 		same.hold, same.drop = false, as.drop && len(q.runs[as.run].releases) > 0
 		if same != as && calm[same] {
 			continue // no flush that a capture could forbid, or that could give a pool back
+		}
+		if q.work > mostWork+256*(i+1)*q.h.n {
+			return end, errWork
 		}
 		out, err := q.serve(ctx, capacity, as)
 		if err != nil {
