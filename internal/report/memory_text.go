@@ -314,32 +314,10 @@ func pressureLines(d *incident.MemoryDevice, full bool) []string {
 		}
 		lines = append(lines, oomLine(&o))
 	}
-	if n := len(d.Pressure.Flushes); n > 0 {
-		retried, failed := 0, 0
-		var bytes int64
-		for _, f := range d.Pressure.Flushes {
-			bytes += f.Bytes
-			switch f.Before {
-			case "segment":
-				retried++
-			case "oom":
-				failed++
-			}
+	for _, l := range []string{flushLine(d.Pressure.Flushes), nearLine(&d.Pressure), outsideLine(d.Outside)} {
+		if l != "" {
+			lines = append(lines, l)
 		}
-		s := fmt.Sprintf("segments were given back %s, %s in all", times(n), evidence.Bytes(bytes))
-		switch {
-		case retried+failed > 0 && failed == 0:
-			s += fmt.Sprintf("; %s to make room for a request, each of which stops the device", times(retried))
-		case retried+failed > 0:
-			s += fmt.Sprintf("; %s to make room for a request, %s of them in vain; each stops the device", times(retried+failed), count(failed))
-		}
-		lines = append(lines, s)
-	}
-	if d.Pressure.Near != nil && *d.Pressure.Near >= 0.005 {
-		lines = append(lines, fmt.Sprintf("%.0f %% of the time near the limit (%s)", 100**d.Pressure.Near, d.Pressure.NearBasis))
-	}
-	if l := outsideLine(d.Outside); l != "" {
-		lines = append(lines, l)
 	}
 	return lines
 }

@@ -98,10 +98,8 @@ func deviceVerdict(d *memDevice) []labelled {
 		}
 		put("Out of memory", oomLine(&o))
 	}
-	put("Retries", retryLine(d.Pressure.Flushes))
-	if p := &d.Pressure; p.Near != nil {
-		put("Near the limit", fmt.Sprintf("%.1f %% of the history, with reserved within 5 %% of the room (%s)", 100**p.Near, p.NearBasis))
-	}
+	put("Given back", flushLine(d.Pressure.Flushes))
+	put("Near the limit", nearLine(&d.Pressure))
 	put("Growth", growthLine(d.Growth))
 	put("Fragmentation", fragmentationLine(&d.Fragmentation))
 	put("Outside", outsideLine(d.Outside))
@@ -116,29 +114,40 @@ func times(n int) string {
 	return count(n) + " times"
 }
 
-// retryLine counts the bursts of segments given back for want of room, not those of
-// empty_cache.
-func retryLine(flushes []incident.MemoryFlush) string {
-	n, failed, at := 0, 0, 0
+// flushLine counts the runs of segments given back, and those of them that made room, or
+// did not, for a request; "" where there are none.
+func flushLine(flushes []incident.MemoryFlush) string {
+	if len(flushes) == 0 {
+		return ""
+	}
+	retried, failed := 0, 0
+	var bytes int64
 	for _, f := range flushes {
-		if f.Before == "" {
-			continue
-		}
-		if n++; n == 1 {
-			at = f.Event
-		}
-		if f.Before == "oom" {
+		bytes += f.Bytes
+		switch f.Before {
+		case "segment":
+			retried++
+		case "oom":
 			failed++
 		}
 	}
-	if n == 0 {
-		return ""
-	}
-	s := fmt.Sprintf("The allocator gave cached segments back %s to find room, first at event %s", times(n), count(at))
-	if failed > 0 {
-		s += fmt.Sprintf("; %s it was not enough", times(failed))
+	s := fmt.Sprintf("segments were given back %s, %s in all", times(len(flushes)), evidence.Bytes(bytes))
+	switch {
+	case retried+failed > 0 && failed == 0:
+		s += fmt.Sprintf("; %s to make room for a request, each of which stops the device", times(retried))
+	case retried+failed > 0:
+		s += fmt.Sprintf("; %s to make room for a request, %s of them in vain; each stops the device", times(retried+failed), count(failed))
 	}
 	return s
+}
+
+// nearLine is the share of the time near the limit, "" where it is not known or nothing
+// to speak of.
+func nearLine(p *incident.MemoryPressure) string {
+	if p.Near == nil || *p.Near < 0.005 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %% of the time near the limit (%s)", 100**p.Near, p.NearBasis)
 }
 
 func oomLine(o *incident.MemoryOOM) string {
@@ -220,17 +229,7 @@ func replayLines(d *memDevice) []labelled {
 			out = append(out, labelled{"What if", fmt.Sprintf("%s more below.", several(len(r.Answers)-4, "answer"))})
 			break
 		}
-		s := settingWords(a.Setting) + ": " + answerWords(a.Answer)
-		if a.Margin != nil && a.Answer == incident.Avoided {
-			s += fmt.Sprintf(", with %s to spare", evidence.Bytes(*a.Margin))
-		}
-		if a.FailsAt != nil {
-			s += fmt.Sprintf(", fails at event %s", count(*a.FailsAt))
-		}
-		if a.Why != "" {
-			s += "; " + a.Why
-		}
-		out = append(out, labelled{"What if", sentence(s)})
+		out = append(out, labelled{"What if", answerLine(&a)})
 	}
 	return out
 }
