@@ -245,11 +245,15 @@ func (v memView) sureVariants() []string {
 		return []string{"the figures are the record's own; the replay is outside its tolerance: " + f.Why, "the figures are the record's own; the replay is outside its tolerance"}
 	}
 	s := "the replay repeats the record"
+	reserved := "reserved as recorded"
+	if f.CurveWorst > 0 {
+		reserved = "reserved off by at most " + evidence.Bytes(f.CurveWorst)
+	}
 	if f.Segments == 0 {
 		return []string{fmt.Sprintf("%s: %s of %s addresses; it has no segment event to test more", s, count(f.SameAddress), count(f.Allocs)), fmt.Sprintf("%s: %s of %s addresses", s, count(f.SameAddress), count(f.Allocs)), s}
 	}
 	return []string{
-		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses, reserved off by at most %s", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs), evidence.Bytes(f.CurveWorst)),
+		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses, %s", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs), reserved),
 		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs)),
 		fmt.Sprintf("%s: %s of %s segment events", s, count(f.Matched), count(f.Segments)), s,
 	}
