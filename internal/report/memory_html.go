@@ -244,7 +244,7 @@ func (p *memPage) funcs() template.FuncMap {
 		"top":   func(u []incident.MemoryUse) []incident.MemoryUse { return u[:min(len(u), tableRows)] },
 		"left":  func(n int) int { return max(0, n-tableRows) },
 		"rows":  func() int { return tableRows },
-		"share": share, "answer": answerWords, "answerTone": answerTone, "percent": percentOf, "says": func(c incident.MemoryCause) string { return shownWords(&c) },
+		"share": share, "answer": answerWords, "answerTone": answerTone, "percent": percentOf, "settings": settingsInForce, "says": func(c incident.MemoryCause) string { return shownWords(&c) },
 		"addr": func(a uint64) string { return fmt.Sprintf("0x%x", a) },
 	}
 }

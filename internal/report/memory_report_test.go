@@ -50,6 +50,18 @@ func TestCauseAdvice(t *testing.T) {
 	}
 }
 
+func TestSettingsInForce(t *testing.T) {
+	split := int64(128 << 20)
+	for want, s := range map[string]incident.MemorySettings{
+		"default": {Stated: true}, "max_split_size_mb:256": {Stated: true, Conf: "max_split_size_mb:256"},
+		"expandable_segments:True,max_split_size_mb:128,roundup_power2_divisions:4,garbage_collection_threshold:0.8": {Stated: true, Expandable: true, MaxSplit: &split, Roundup: "4", GCThreshold: 0.8},
+	} {
+		if got := settingsInForce(s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // examined is what is said of snapshot files, as the engine puts it together.
 func examined(t testing.TB, o memory.Options, files ...string) *incident.Memory {
 	t.Helper()

@@ -384,3 +384,28 @@ func layoutWords(standing string) string {
 	}
 	return standingWords(standing)
 }
+
+// settingsInForce is what the allocator was set to: the text of the variable, or where a
+// program set it otherwise, what the numbers in the file say.
+func settingsInForce(s incident.MemorySettings) string {
+	if s.Conf != "" {
+		return s.Conf
+	}
+	var out []string
+	if s.Expandable {
+		out = append(out, "expandable_segments:True")
+	}
+	if s.MaxSplit != nil && *s.MaxSplit > 0 {
+		out = append(out, fmt.Sprintf("max_split_size_mb:%d", *s.MaxSplit>>20))
+	}
+	if s.Roundup != "" {
+		out = append(out, "roundup_power2_divisions:"+s.Roundup)
+	}
+	if s.GCThreshold > 0 {
+		out = append(out, fmt.Sprintf("garbage_collection_threshold:%g", s.GCThreshold))
+	}
+	if len(out) == 0 {
+		return "default"
+	}
+	return strings.Join(out, ",")
+}
