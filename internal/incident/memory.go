@@ -191,15 +191,26 @@ type MemoryFreeOfSizes struct {
 	Bytes  int64 `json:"bytes"`
 }
 
+// MemoryMoreFlushes counts the flushes that are not listed.
+type MemoryMoreFlushes struct {
+	Flushes int   `json:"flushes"`
+	Bytes   int64 `json:"bytes"`
+	Segment int   `json:"segment"` // of them before a new segment
+	OOM     int   `json:"oom"`     // before a failure
+}
+
 // A MemoryPressure says where memory ran short.
 type MemoryPressure struct {
 	OOMs []MemoryOOM `json:"ooms"`
 	// Flushes are bursts of segments given back before a new one, or a failure: the
 	// allocator's retry.
-	Flushes   []MemoryFlush `json:"flushes"`
-	Near      *float64      `json:"near_limit"` // fraction of the trace with reserved within 5 % of the room; null where the room is not known
-	NearBasis string        `json:"near_basis"`
-	Reserved  int64         `json:"peak_reserved"`
+	Flushes []MemoryFlush `json:"flushes"`
+	// What the lists leave out; of refused requests the first ones and the last are listed.
+	MoreOOMs    int                `json:"more_ooms,omitempty"`
+	MoreFlushes *MemoryMoreFlushes `json:"more_flushes,omitempty"`
+	Near        *float64           `json:"near_limit"` // fraction of the trace with reserved within 5 % of the room; null where the room is not known
+	NearBasis   string             `json:"near_basis"`
+	Reserved    int64              `json:"peak_reserved"`
 }
 
 // A MemoryOOM is a request that was refused. Sizes are bytes at that event.

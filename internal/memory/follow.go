@@ -153,9 +153,20 @@ func (p *pass) free(i int, e *evidence.MemEvent) {
 
 // endBurst puts down a run of segments given back, and what it came before.
 func (p *pass) endBurst(before string) {
-	if p.bursting = false; len(p.flushes) < maxFlushes {
+	p.bursting = false
+	if len(p.flushes) < maxFlushes {
 		p.burst.before = before
 		p.flushes = append(p.flushes, p.burst)
+		return
+	}
+	m := &p.moreFlushes
+	m.Flushes++
+	m.Bytes += p.burst.bytes
+	switch before {
+	case "segment":
+		m.Segment++
+	case "oom":
+		m.OOM++
 	}
 }
 

@@ -21,6 +21,10 @@ func (w *walk) pressure() incident.MemoryPressure {
 		}
 		p.OOMs = append(p.OOMs, o)
 	}
+	p.MoreOOMs = w.actions[evidence.MemOOM] - len(p.OOMs)
+	if w.moreFlushes.Flushes > 0 {
+		p.MoreFlushes = &w.moreFlushes
+	}
 	for _, f := range w.flushes {
 		p.Flushes = append(p.Flushes, incident.MemoryFlush{Event: f.event, Segments: f.segments, Bytes: f.bytes, Before: f.before})
 	}

@@ -58,3 +58,26 @@ func TestBlocksBeyond(t *testing.T) {
 		t.Errorf("lacks %q", s.Lacks)
 	}
 }
+
+// TestManyFlushes checks that flushes and refused requests beyond those that are listed are
+// counted.
+func TestManyFlushes(t *testing.T) {
+	const many = 1500
+	m := &evidence.MemSnapshot{Artifact: "x.pickle", Form: "dict", Traces: make([]evidence.MemTrace, 1), Stacks: [][]uint32{nil}, Streams: []uint64{0}, Pools: [][2]int64{{}}, Notes: []evidence.MemNote{{}}}
+	for range many {
+		m.Traces[0].Append(evidence.MemEvent{Action: evidence.MemSegmentAlloc, Addr: 1 << 30, Size: 20 << 20})
+		m.Traces[0].Append(evidence.MemEvent{Action: evidence.MemSegmentFree, Addr: 1 << 30, Size: 20 << 20})
+		m.Traces[0].Append(evidence.MemEvent{Action: evidence.MemOOM, Size: 64 << 20})
+	}
+	s, err := memory.Examine(context.Background(), m, memory.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &s.Devices[0].Pressure
+	if len(p.OOMs)+p.MoreOOMs != many {
+		t.Errorf("%d refused requests and %d more", len(p.OOMs), p.MoreOOMs)
+	}
+	if x := p.MoreFlushes; x == nil || len(p.Flushes)+x.Flushes != many || x.OOM != x.Flushes || x.Segment != 0 || x.Bytes != int64(x.Flushes)*20<<20 {
+		t.Errorf("%d flushes and %+v", len(p.Flushes), x)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
 )
 
 // A walk goes through the history of one device. What was alive before the trace
@@ -47,6 +48,7 @@ type walk struct {
 	tops         []mark // highest
 	byStack      []usage
 	flushes      []flush
+	moreFlushes  incident.MemoryMoreFlushes
 	nearUS       int64
 	largest      largest
 }

@@ -309,12 +309,12 @@ func pressureLines(d *incident.MemoryDevice, full bool) []string {
 	var lines []string
 	for i, o := range d.Pressure.OOMs {
 		if i == 3 && !full {
-			lines = append(lines, fmt.Sprintf("%d more refused requests", len(d.Pressure.OOMs)-i))
+			lines = append(lines, fmt.Sprintf("%s more refused requests", count(len(d.Pressure.OOMs)-i+d.Pressure.MoreOOMs)))
 			break
 		}
 		lines = append(lines, oomLine(&o))
 	}
-	for _, l := range []string{flushLine(d.Pressure.Flushes), nearLine(&d.Pressure), outsideLine(d.Outside)} {
+	for _, l := range []string{flushLine(&d.Pressure), nearLine(&d.Pressure), outsideLine(d.Outside)} {
 		if l != "" {
 			lines = append(lines, l)
 		}

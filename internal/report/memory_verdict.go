@@ -138,7 +138,7 @@ func (v memView) failedVariants() []string {
 	d := v.dev
 	o := v.fatal()
 	if o == nil {
-		switch n := len(d.Pressure.OOMs); {
+		switch n := len(d.Pressure.OOMs) + d.Pressure.MoreOOMs; {
 		case n > 0:
 			return []string{fmt.Sprintf("no: %s refused, and the program went on after each", were(n, "request was", "requests were")), fmt.Sprintf("no: %s refused and survived", were(n, "request was", "requests were"))}
 		case d.Peak == nil:

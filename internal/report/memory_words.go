@@ -93,12 +93,12 @@ func deviceVerdict(d *memDevice) []labelled {
 	}
 	for i, o := range d.Pressure.OOMs {
 		if i == 3 {
-			put("Out of memory", fmt.Sprintf("%d more times", len(d.Pressure.OOMs)-3))
+			put("Out of memory", fmt.Sprintf("%s more times", count(len(d.Pressure.OOMs)-3+d.Pressure.MoreOOMs)))
 			break
 		}
 		put("Out of memory", oomLine(&o))
 	}
-	put("Given back", flushLine(d.Pressure.Flushes))
+	put("Given back", flushLine(&d.Pressure))
 	put("Near the limit", nearLine(&d.Pressure))
 	put("Growth", growthLine(d.Growth))
 	put("Fragmentation", fragmentationLine(&d.Fragmentation))
@@ -116,13 +116,14 @@ func times(n int) string {
 
 // flushLine counts the runs of segments given back, and those of them that made room, or
 // did not, for a request; "" where there are none.
-func flushLine(flushes []incident.MemoryFlush) string {
-	if len(flushes) == 0 {
+func flushLine(p *incident.MemoryPressure) string {
+	n := len(p.Flushes)
+	if n == 0 {
 		return ""
 	}
 	retried, failed := 0, 0
 	var bytes int64
-	for _, f := range flushes {
+	for _, f := range p.Flushes {
 		bytes += f.Bytes
 		switch f.Before {
 		case "segment":
@@ -131,7 +132,10 @@ func flushLine(flushes []incident.MemoryFlush) string {
 			failed++
 		}
 	}
-	s := fmt.Sprintf("segments were given back %s, %s in all", times(len(flushes)), evidence.Bytes(bytes))
+	if m := p.MoreFlushes; m != nil {
+		n, bytes, retried, failed = n+m.Flushes, bytes+m.Bytes, retried+m.Segment, failed+m.OOM
+	}
+	s := fmt.Sprintf("segments were given back %s, %s in all", times(n), evidence.Bytes(bytes))
 	switch {
 	case retried+failed > 0 && failed == 0:
 		s += fmt.Sprintf("; %s to make room for a request, each of which stops the device", times(retried))
