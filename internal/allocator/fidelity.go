@@ -561,9 +561,9 @@ func (f *Fidelity) judge(peak int64) (bool, string) {
 	case f.OOMsExtra > 0:
 		return false, fmt.Sprintf("the simulation runs out of memory %d times where the record does not", f.OOMsExtra)
 	case f.CurveWorst > limit:
-		return false, fmt.Sprintf("reserved is off by %d bytes at worst, %d are tolerated", f.CurveWorst, limit)
+		return false, fmt.Sprintf("reserved is off by %s at worst, %s is tolerated", evidence.Bytes(f.CurveWorst), evidence.Bytes(limit))
 	case abs(f.FinalBytes) > limit:
-		return false, fmt.Sprintf("reserved at the end is off by %d bytes, %d are tolerated", f.FinalBytes, limit)
+		return false, fmt.Sprintf("reserved at the end is off by %s, %s is tolerated", evidence.Bytes(f.FinalBytes), evidence.Bytes(limit))
 	case share(f.Segments-f.Matched, f.Segments):
 		return false, fmt.Sprintf("%d of %d segment events are not matched", f.Segments-f.Matched, f.Segments)
 	case share(f.Extra, max(f.Segments, 1)):

@@ -128,10 +128,10 @@ func (h *history) room(p *profile, o Options) Room {
 	for i := range p.ooms {
 		if f := &p.ooms[i]; !r.Known || f.room < r.Bytes {
 			r.Known, r.Limited, r.Bytes, r.Most, r.Event = true, false, f.room, f.room, f.Event
-			r.Basis = fmt.Sprintf("the oom entry at event %d: reserved then, %d bytes, and what the device had free, %d bytes; what other processes use is taken to stay the same, and no memory fraction to allow less", f.Event, f.Reserved, f.DeviceFree)
+			r.Basis = fmt.Sprintf("the oom entry at event %d: reserved then, %s, and what the device had free, %s; what other processes use is taken to stay the same, and no memory fraction to allow less", f.Event, evidence.Bytes(f.Reserved), evidence.Bytes(f.DeviceFree))
 			if f.limited {
 				r.Limited, r.Most = true, f.most
-				r.Basis = fmt.Sprintf("the oom entry at event %d, although the device had %d bytes free and at most %d were wanted: a limit refused, or memory that the driver could not use; only what the allocator was once given is proved", f.Event, f.DeviceFree, h.needed(f.Request))
+				r.Basis = fmt.Sprintf("the oom entry at event %d, although the device had %s free and at most %s were wanted: a limit refused, or memory that the driver could not use; only what the allocator was once given is proved", f.Event, evidence.Bytes(f.DeviceFree), evidence.Bytes(h.needed(f.Request)))
 			}
 		}
 	}

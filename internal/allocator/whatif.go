@@ -517,7 +517,7 @@ func (r *Replay) offBy(q *question, layout bool) string {
 	if layout {
 		return r.missingLayout()
 	}
-	return fmt.Sprintf("the margin is smaller than what the replay is off by under the recorded settings, up to %d bytes", q.runs[0].fid.CurveWorst)
+	return fmt.Sprintf("the margin is smaller than what the replay is off by under the recorded settings, up to %s", evidence.Bytes(q.runs[0].fid.CurveWorst))
 }
 
 // refuse words the answer where no run served everything.
@@ -558,7 +558,7 @@ func (r *Replay) refuse(ctx context.Context, q *question, a *Answer, layout bool
 		a.Verdict, a.Why = CannotTell, r.offBy(q, layout)
 	} else if end.served || end.mixed {
 		a.Verdict = CannotTell
-		a.Why = fmt.Sprintf("it hangs on the room, which is known only to lie between %d and %d bytes", q.room.Bytes, q.room.Most)
+		a.Why = fmt.Sprintf("it hangs on the room, which is known only to lie between %s and %s", evidence.Bytes(q.room.Bytes), evidence.Bytes(q.room.Most))
 	}
 	return err
 }
@@ -580,7 +580,7 @@ func (r *Replay) bound(q *question) string {
 	if len(r.OOMs) > 0 {
 		o := &r.OOMs[0]
 		if least := o.Least + least512(q.h.leastRequest(o.Request)); least > q.room.Most+q.over() {
-			return fmt.Sprintf("at event %d %d bytes are in use and %d are asked for, together more than the room of %d bytes: no layout helps", o.Event, o.Least, o.Request, q.room.Most)
+			return fmt.Sprintf("at event %d %s are in use and %s are asked for, together more than the room of %s: no layout helps", o.Event, evidence.Bytes(o.Least), evidence.Bytes(o.Request), evidence.Bytes(q.room.Most))
 		}
 	}
 	return ""
