@@ -252,13 +252,13 @@ func (h *history) lacks(run *recorded) []string {
 	return out
 }
 
-// fragment says whether the first failed request would have fitted without waste. It
+// fragment says whether the last failed request would have fitted without waste. It
 // needs the record alone, but one that is of a piece.
 func (r *Replay) fragment(h *history, runs []*recorded) {
 	if len(r.OOMs) == 0 || !r.Room.Known || !r.Fidelity.OK && h.count.contradictions()+h.count.afterAlloc+h.count.afterFree > 0 {
 		return
 	}
-	o := &r.OOMs[0]
+	o := &r.OOMs[len(r.OOMs)-1]
 	f := &r.Fragment
 	f.Event, f.InUse, f.Request, f.Free, f.Largest = o.Event, o.Least, o.Request, o.Reserved-o.Active, o.Largest
 	need := o.Least + least512(h.leastRequest(o.Request))

@@ -265,7 +265,7 @@ type MemoryReplay struct {
 	Answers  []MemoryAnswer   `json:"answers"` // empty where the fidelity is out of tolerance
 	Best     *int             `json:"best"`    // index of the change to make, null where none is proved
 	Recorded MemoryReplayPeak `json:"recorded"`
-	Layout   *MemoryLayout    `json:"layout"` // of the first refused request; null where it is not known
+	Layout   *MemoryLayout    `json:"layout"` // of the last refused request; null where it is not known
 }
 
 // A MemoryLayout says whether a refused request would have fitted without waste: what

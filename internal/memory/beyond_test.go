@@ -101,7 +101,7 @@ func TestSurvivedRequest(t *testing.T) {
 	run := allocmodel.Simulate(p.Ops, allocmodel.Default(), allocmodel.Device{Capacity: 502 * mib}, allocmodel.Options{Survive: true})
 	d := examine(t, run.Snapshot(&p.Program, allocmodel.SnapOptions{}), memory.Options{})
 	ooms, r := d.Pressure.OOMs, d.Replay
-	if len(ooms) != 2 || !ooms[0].Survived || ooms[1].Survived || r == nil || !r.Fidelity.OK || r.Layout == nil || r.Layout.Fits || r.Layout.Event != ooms[0].Event {
+	if len(ooms) != 2 || !ooms[0].Survived || ooms[1].Survived || r == nil || !r.Fidelity.OK || r.Layout == nil || !r.Layout.Fits || r.Layout.Event != ooms[1].Event {
 		t.Fatalf("the run is not what it was built to be: %+v, %+v", ooms, r)
 	}
 	if f := d.Fragmentation; f.Standing == incident.RuledOut || f.Layout != nil {

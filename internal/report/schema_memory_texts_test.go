@@ -221,7 +221,7 @@ var memoryTexts = map[string]description{
 	"MemoryReplay.answers":  of("One for each change that was tried; empty where the fidelity is out of tolerance."),
 	"MemoryReplay.best":     of("Place in `answers` of the change to make; null where none is proved."),
 	"MemoryReplay.recorded": of("Peak of reserved in the record."),
-	"MemoryReplay.layout":   of("Of the first refused request; null where it is not known."),
+	"MemoryReplay.layout":   of("Of the last refused request; null where it is not known."),
 
 	"MemoryFidelity.ok":              of("Whether it is within the tolerance."),
 	"MemoryFidelity.why":             of("What is out of it, or that nothing is."),
