@@ -148,3 +148,72 @@ func TestMouldsForget(t *testing.T) {
 		}
 	}
 }
+
+// dictList is a list of frames that are dicts in it: name, filename and line are in slots 5, 6, 7.
+func dictList(frames ...int) string {
+	s := "]\x94("
+	for _, f := range frames {
+		s += fmt.Sprintf("}\x94(h\x05\x8c\x0afunction%02d\x94h\x06\x8c\x05%02d.py\x94h\x07K%cu", f%100, f%7, byte(f%100))
+	}
+	return s + "e"
+}
+
+// TestDictLists has lists of frames that are not shared: said again, with more or fewer frames, and
+// with what else may stand in them.
+func TestDictLists(t *testing.T) {
+	keys := "\x8c\x04nameq\x050\x8c\x08filenameq\x060\x8c\x04lineq\x070\x8c\x06framesq\x080"
+	entry := func(list func(i int) string) func(i int) string {
+		return func(i int) string {
+			return fmt.Sprintf("}\x94(h\x01h\x04h\x02M%c%ch\x08%sh\x03K%cu", byte(i%100), byte(i%7), list(i), byte(i%100))
+		}
+	}
+	plain := func(i int) string { return dictList(i%3, i%5, 7, i%11, 9) }
+	once := func(at int, s string) func(int) string {
+		return func(i int) string {
+			switch i {
+			case 0:
+				return keys
+			case at:
+				return s
+			}
+			return ""
+		}
+	}
+	either := func(k int, other string) func(int) string {
+		return func(i int) string {
+			if i%k == k-1 {
+				return other
+			}
+			return plain(i)
+		}
+	}
+	for name, data := range map[string][]byte{
+		"again":              alike(2000, entry(plain), once(0, "")),
+		"keys change":        alike(2000, entry(plain), once(1000, "\x8c\x04liveq\x050\x8c\x08filenumbq\x060")),
+		"names and files":    alike(2000, entry(plain), once(1000, "\x8c\x08filenameq\x050\x8c\x04nameq\x060")),
+		"a slot far away":    alike(2000, entry(plain), once(1000, "\x8c\x01xr\x00\x00\x10\x000")),
+		"shorter":            alike(2000, entry(either(4, dictList(1, 2))), once(0, "")),
+		"longer":             alike(2000, entry(either(4, dictList(1, 2, 7, 8, 9, 10, 11, 12))), once(0, "")),
+		"none":               alike(2000, entry(either(4, dictList())), once(0, "")),
+		"many":               alike(500, entry(either(9, dictList(make([]int, 1000)...))), once(0, "")),
+		"in two parts":       alike(2000, entry(either(4, dictList(1, 2)+dictList(3)[2:])), once(0, "")),
+		"with a number":      alike(2000, entry(either(4, dictList(1, 2)[:len(dictList(1, 2))-1]+"K\x05e")), once(0, "")),
+		"with a reference":   alike(2000, entry(either(4, dictList(1, 2)[:len(dictList(1, 2))-1]+"h\x0be")), once(0, "")),
+		"memoized otherwise": alike(2000, entry(either(4, "]r\x00\x00\x20\x00"+dictList(1, 2)[2:])), once(0, "")),
+		"not memoized":       alike(2000, entry(func(i int) string { return "]" + plain(i)[2:] }), once(0, "")),
+		"referred to":        alike(2000, entry(either(20, "h\x0bh\x03K\x04h\x08h\x0a")), once(0, "")),
+	} {
+		if d := bothWays(data, nil); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	m := newMachine(bytes.NewReader(append(alike(200, entry(plain), once(0, "")), behind...)))
+	if err := m.run(); err != nil {
+		t.Fatal(err)
+	}
+	list := plain(50)[3:]
+	id, n := m.dictList(append([]byte(list), behind...))
+	if n != len(list) || len(m.stacks.list[id]) != 5 {
+		t.Errorf("a list that was read is %d of %d bytes, stack %d", n, len(list), id)
+	}
+}

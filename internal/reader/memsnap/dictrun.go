@@ -187,7 +187,8 @@ func long8(b []byte, k int) uint64 {
 	return uint64(int64(binary.LittleEndian.Uint64(b)<<s) >> s)
 }
 
-// frameList reads a list of frames from the memo, EMPTY_LIST read.
+// frameList reads a list of frames from the memo, or of dicts that were such a list before,
+// EMPTY_LIST read.
 func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 	mem := w[i] == byte(pickle.Memoize)
 	if mem {
@@ -199,7 +200,12 @@ func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 		return 0
 	}
 	m.at = base + int64(i)
-	id, n := m.frameRun(w[i+1:])
+	id, n, dicts := uint32(0), 0, w[i+1] == byte(pickle.EmptyDict) && m.memo.n == m.memo.count
+	if dicts {
+		id, n = m.dictList(w[i+1:])
+	} else {
+		id, n = m.frameRun(w[i+1:])
+	}
 	if n == 0 {
 		return 0
 	}
@@ -208,13 +214,16 @@ func (m *machine) frameList(v *value, w []byte, i int, base int64) int {
 		v.slot = m.memo.n
 		m.memo.put(v.slot, pack(tStack, v.n))
 	}
+	if dicts {
+		m.framesAgain(m.stacks.list[id])
+	}
 	return i + 1 + n
 }
 
 // frameRun takes a list's items, MARK read, if they are references to frames and nothing
 // else, up to APPENDS: it returns their stack and how many bytes that is, or 0.
 func (m *machine) frameRun(w []byte) (stack uint32, end int) {
-	if len(w) == 0 {
+	if len(w) == 0 || behindGet(w, 0) == 0 {
 		return 0, 0
 	}
 	const long = byte(pickle.LongBinGet)
@@ -262,22 +271,29 @@ func (m *machine) frameDicts(w []byte, base int64) int {
 		if d.end == 0 {
 			break
 		}
-		raw := w[at : at+d.end]
-		sample := sample(raw, d.name, d.file, d.end)
-		id, ok := m.dictHints.is(&m.dicts, sample, raw)
+		r, ok := m.dictOf(w[at:], d)
 		if !ok {
-			h := fold(maphash.Bytes(m.seed, raw))
-			x, found := m.dicts.find(h, raw)
-			if !found {
-				return at + m.newFrame(w[at:], base+int64(at), d.end, h)
-			}
-			m.dictHints.set(sample, x)
-			id = m.dicts.list[x].id
+			return at + m.newFrame(w[at:], base+int64(at), d.end)
 		}
+		id := m.dicts.list[r].id
+		m.stack = append(m.stack, value{n: uint64(id), slot: m.memo.n, tag: tFrame})
 		m.frameAgain(id)
 		at += d.end
 	}
 	return at
+}
+
+// dictOf is the number of the run that the dict of frameShape d at the beginning of w is.
+func (m *machine) dictOf(w []byte, d frameEnds) (r uint32, ok bool) {
+	raw := w[:d.end]
+	sample := sample(raw, d.name, d.file, d.end)
+	if r, ok = m.dictHints.is(&m.dicts, sample, raw); ok {
+		return r, true
+	}
+	if r, ok = m.dicts.find(fold(maphash.Bytes(m.seed, raw)), raw); ok {
+		m.dictHints.set(sample, r)
+	}
+	return r, ok
 }
 
 // A frameEnds tells where in a frame's dict its strings end, and the dict.
@@ -318,9 +334,25 @@ func frameShape(w []byte) (d frameEnds) {
 	return d
 }
 
-// frameAgain pushes a frame whose dict was known by its bytes, and stores it and its strings.
+// framesAgain stores the frames of a list whose dicts were known by their bytes.
+func (m *machine) framesAgain(frames []uint32) {
+	to, n := m.memo.room(3*len(frames)), 0
+	for _, f := range frames {
+		if len(to) < n+3 || int(f) >= len(m.frameCodes) || m.frameCodes[f][0] == 0 {
+			for _, f := range frames {
+				m.frameAgain(f)
+			}
+			return
+		}
+		c := &m.frameCodes[f]
+		to[n], to[n+1], to[n+2] = c[0], c[1], c[2]
+		n += 3
+	}
+	m.memo.took(n)
+}
+
+// frameAgain stores a frame whose dict was known by its bytes, and its strings.
 func (m *machine) frameAgain(id uint32) {
-	m.stack = append(m.stack, value{n: uint64(id), slot: m.memo.n, tag: tFrame})
 	for int(id) >= len(m.frameCodes) {
 		m.frameCodes = append(m.frameCodes, make([][3]uint16, len(m.frames)-len(m.frameCodes))...)
 	}
@@ -338,8 +370,8 @@ func (m *machine) frameAgain(id uint32) {
 	}
 }
 
-// newFrame takes a frame of frameShape whose first n bytes have hash h.
-func (m *machine) newFrame(w []byte, base int64, n int, h uint32) int {
+// newFrame takes a frame of frameShape, the first n bytes, that is not known by its bytes.
+func (m *machine) newFrame(w []byte, base int64, n int) int {
 	first := m.memo.n
 	m.stack = append(m.stack, value{slot: first, tag: tDict})
 	m.memo.put(first, pack(tDict, 0))
@@ -348,7 +380,10 @@ func (m *machine) newFrame(w []byte, base int64, n int, h uint32) int {
 		// The strings must be the name and the file, in this order, to be put again.
 		f := &m.frames[v.n]
 		if m.memo.n == first+3 && m.memo.get(first+1) == pack(tText, uint64(f.name)) && m.memo.get(first+2) == pack(tText, uint64(f.file)) {
-			m.dicts.add(h, w[:n], uint32(v.n))
+			r := uint32(len(m.dicts.list))
+			if m.dicts.add(fold(maphash.Bytes(m.seed, w[:n])), w[:n], uint32(v.n)); len(m.dicts.list) > int(r) {
+				m.tree.known(uint32(v.n), r)
+			}
 		}
 	}
 	return took

@@ -39,17 +39,16 @@ func (h *hints) set(sample, i uint32) {
 	(*h)[sample] = i + 1
 }
 
-// is returns the id of the run raw, if that is what its sample was last.
-func (h hints) is(r *runs, sample uint32, raw []byte) (id uint32, ok bool) {
+// is returns the number of the run raw, if that is what its sample was last.
+func (h hints) is(r *runs, sample uint32, raw []byte) (i uint32, ok bool) {
 	if len(h) == 0 {
 		return 0, false
 	}
-	i := int(h[sample]) - 1
-	if i < 0 || i >= len(r.list) || int(r.list[i].n) != len(raw) {
+	i = h[sample] - 1
+	if int64(i) >= int64(len(r.list)) || int(r.list[i].n) != len(raw) {
 		return 0, false
 	}
-	x := &r.list[i]
-	return x.id, string(raw) == string(r.bytesOf(x))
+	return i, string(raw) == string(r.bytesOf(&r.list[i]))
 }
 
 // knownRefs is the list of references at the beginning of w, if a hint tells, and how many bytes
@@ -64,8 +63,8 @@ func (m *machine) knownRefs(w []byte) (id uint32, n int) {
 		}
 		n += k
 		if n >= hintLeast && w[n+1] >= leastOp {
-			if id, ok := m.runHints.is(&m.runs, sampleRefs(w[:n]), w[:n]); ok {
-				return id, n
+			if i, ok := m.runHints.is(&m.runs, sampleRefs(w[:n]), w[:n]); ok {
+				return m.runs.list[i].id, n
 			}
 		}
 		n++

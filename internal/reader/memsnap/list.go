@@ -47,7 +47,9 @@ func (m *machine) begin(l *value, items []value) error {
 	for _, v := range items {
 		switch v.tag {
 		case tFrame:
-			m.become(l, value{tag: tStack, n: uint64(m.stackFrom(nil, items))})
+			id := m.stackFrom(nil, items)
+			m.become(l, value{tag: tStack, n: uint64(id)})
+			m.teach(items, id)
 		case tEvent:
 			if len(m.traces) >= maxSegments {
 				m.over.events++

@@ -71,6 +71,7 @@ type machine struct {
 	dicts      runs // by the bytes of a frame's dict
 	runHints   hints
 	dictHints  hints
+	tree       tree        // of lists of such dicts
 	frameCodes [][3]uint16 // by frame: what the memo has for it, its name and its file
 	seed       maphash.Seed
 	mixer      uint64
@@ -172,8 +173,8 @@ func (m *machine) run() error {
 }
 
 const (
-	margin = 512     // bytes that must lie in the window for fast to go on
-	runMin = 8 << 10 // bytes that should lie there where a stack begins
+	margin = 512      // bytes that must lie in the window for fast to go on
+	runMin = 16 << 10 // bytes that should lie there where a stack begins
 )
 
 // fast runs opcodes straight from the window. It returns before one that step
@@ -426,6 +427,7 @@ func (m *machine) store(slot uint32, v value) {
 		m.runs.forget()
 	case tText:
 		m.dicts.forget()
+		m.tree.forget()
 		m.foundry.forget()
 	case tPair:
 		m.foundry.forget()

@@ -5,7 +5,7 @@ package memsnap
 //
 // Most of what a snapshot stores are strings, functions and stacks, of which few are
 // distinct, and its entries, which are never fetched again. So a chunk holds codes of two bytes as long as
-// that is enough: a code stands for a word, or for an entry, whose number follows from
+// that is enough: a code stands for a word, or for an entry or block, whose number follows from
 // those before it in the chunk.
 type memo struct {
 	chunks []memoPart
@@ -16,17 +16,18 @@ type memo struct {
 	// recent holds what was fetched last, by the slot's last bits.
 	recent [256]struct{ not, word uint32 } // not is ^slot
 
-	words []uint32             // by code
-	codes [tStack + 1][]uint16 // by tag and id; 0 is none
-	fixed [tOther + 1]uint16   // of values that are alone of their tag
+	words []uint32           // by code
+	codes [tOther][]uint16   // by tag and id; 0 is none
+	fixed [tOther + 1]uint16 // of values that are alone of their tag
 }
 
 // A memoPart is one chunk: codes or, where they were not enough, words.
 type memoPart struct {
 	codes []uint16
 	words []uint32
-	event uint32 // number of the first entry
-	count uint32 // entries
+	of    tag    // tEvent or tBlock: what is numbered in this chunk
+	first uint32 // number of the first
+	count uint32 // how many
 	last  uint32 // slot in the chunk of the newest
 }
 
@@ -34,7 +35,7 @@ const (
 	memoBits  = 13
 	memoChunk = 1 << memoBits
 	maxCodes  = 1<<16 - 2
-	isEvent   = 1<<16 - 1 // the code of an entry
+	numbered  = 1<<16 - 1 // the code of an entry, or of a block
 )
 
 // get returns the word of slot i, 0 if nothing was stored.
@@ -50,8 +51,8 @@ func (m *memo) fetch(i uint32) uint32 {
 		return m.apart[i]
 	}
 	c, at := &m.chunks[i>>memoBits], i&(memoChunk-1)
-	if c.words == nil && c.codes[at] == isEvent {
-		m.widen(c) // whoever fetches one entry may fetch many
+	if c.words == nil && c.codes[at] == numbered {
+		m.widen(c) // whoever fetches one may fetch many
 	}
 	var w uint32
 	if c.words != nil {
@@ -117,18 +118,32 @@ func (m *memo) codeOf(w uint32) uint16 {
 
 // pushCodes puts what codes stand for in the next slots, if the newest chunk has codes and room.
 func (m *memo) pushCodes(codes ...uint16) bool {
-	at := m.n & (memoChunk - 1)
-	if at == 0 || int(at)+len(codes) > memoChunk || len(m.apart) > 0 {
+	to := m.room(len(codes))
+	if to == nil {
 		return false
+	}
+	copy(to, codes)
+	m.took(len(codes))
+	return true
+}
+
+// room is where the codes of the next n slots belong, nil if the newest chunk has words or no room.
+func (m *memo) room(n int) []uint16 {
+	at := int(m.n & (memoChunk - 1))
+	if at == 0 || at+n > memoChunk || len(m.apart) > 0 {
+		return nil
 	}
 	c := &m.chunks[len(m.chunks)-1]
 	if c.words != nil {
-		return false
+		return nil
 	}
-	copy(c.codes[at:], codes)
-	m.n += uint32(len(codes))
-	m.count += uint32(len(codes))
-	return true
+	return c.codes[at : at+n]
+}
+
+// took says that n slots of the room have their codes.
+func (m *memo) took(n int) {
+	m.n += uint32(n)
+	m.count += uint32(n)
 }
 
 // next makes room for one more slot of the dense part.
@@ -150,21 +165,21 @@ func (m *memo) next() {
 
 // code is the code of w at a slot of c, if it has one there.
 func (m *memo) code(c *memoPart, at, w uint32) (uint16, bool) {
-	if c.codes[at] == isEvent {
+	if c.codes[at] == numbered {
 		return 0, false
 	}
 	t, n := tag(w>>idBits), w&maxID
 	switch t {
-	case tEvent:
+	case tEvent, tBlock:
 		if c.count == 0 {
-			c.event = n
-		} else if n != c.event+c.count || at <= c.last {
+			c.of, c.first = t, n
+		} else if t != c.of || n != c.first+c.count || at <= c.last {
 			return 0, false
 		}
 		c.count++
 		c.last = at
-		return isEvent, true
-	case tText, tFrame, tStack:
+		return numbered, true
+	case tText, tFrame, tStack, tBlocks, tSegment, tPair:
 		codes := m.codes[t]
 		if int(n) < len(codes) && codes[n] != 0 {
 			return codes[n], true
@@ -197,10 +212,10 @@ func (m *memo) newCode(t tag, n, w uint32) (uint16, bool) {
 // widen makes words of the codes of c.
 func (m *memo) widen(c *memoPart) {
 	c.words = make([]uint32, memoChunk)
-	n := c.event
+	n := c.first
 	for i, k := range c.codes {
-		if k == isEvent {
-			c.words[i] = pack(tEvent, uint64(n))
+		if k == numbered {
+			c.words[i] = pack(c.of, uint64(n))
 			n++
 			continue
 		}
@@ -212,8 +227,8 @@ func (m *memo) widen(c *memoPart) {
 // holds is the tag of what slot i has.
 func (m *memo) holds(i uint32) tag {
 	if i < m.n {
-		if c := &m.chunks[i>>memoBits]; c.codes != nil && c.codes[i&(memoChunk-1)] == isEvent {
-			return tEvent
+		if c := &m.chunks[i>>memoBits]; c.codes != nil && c.codes[i&(memoChunk-1)] == numbered {
+			return c.of
 		}
 	}
 	return tag(m.get(i) >> idBits)
