@@ -10,6 +10,7 @@ import (
 // which one has ended is that stack, without its frames being looked at one by one.
 type tree struct {
 	nodes []node   // the first is the root
+	heads []uint32 // by run: the node behind the root that it leads to
 	more  table    // nodes that are not the first of their parent, by parent and run
 	runOf []uint32 // by frame: 1 + the run that its dict was last
 }
@@ -36,6 +37,12 @@ func (t *tree) known(frame, run uint32) {
 
 // after is the node behind node i that a run leads to, 0 if there is none.
 func (t *tree) after(i, run uint32, seed uint64) uint32 {
+	if i == 0 {
+		if int(run) < len(t.heads) {
+			return t.heads[run]
+		}
+		return 0
+	}
 	if f := t.nodes[i].first; f == 0 || t.nodes[f].run == run {
 		return f
 	}
@@ -66,17 +73,30 @@ func (m *machine) teach(items []value, id uint32) {
 		run := t.runOf[items[k].n] - 1
 		next := t.after(at, run, m.mixer)
 		if next == 0 {
-			next = uint32(len(t.nodes))
-			t.nodes = append(t.nodes, node{run: run, up: at})
-			if t.nodes[at].first == 0 {
-				t.nodes[at].first = next
-			} else {
-				t.more.add(mix(m.mixer, uint64(at), uint64(run)), next)
-			}
+			next = t.grow(at, run, m.mixer)
 		}
 		at = next
 	}
 	t.nodes[at].stack = id
+}
+
+// grow makes the node behind node i that a run leads to.
+func (t *tree) grow(i, run uint32, seed uint64) uint32 {
+	next := uint32(len(t.nodes))
+	t.nodes = append(t.nodes, node{run: run, up: i})
+	if t.nodes[i].first == 0 {
+		t.nodes[i].first = next
+	}
+	switch {
+	case i == 0:
+		for int(run) >= len(t.heads) {
+			t.heads = append(t.heads, make([]uint32, max(256, len(t.heads)))...)
+		}
+		t.heads[run] = next
+	case t.nodes[i].first != next:
+		t.more.add(mix(seed, uint64(i), uint64(run)), next)
+	}
+	return next
 }
 
 // dictList finds the list whose items, MARK read, begin w, if it is one of the tree: its stack

@@ -107,6 +107,20 @@ func (m *memo) push(w uint32) {
 	}
 }
 
+// pushEvent puts entry n in the slot that is the next.
+func (m *memo) pushEvent(n uint32) {
+	if to := m.room(1); to != nil {
+		if c := &m.chunks[len(m.chunks)-1]; c.of == tEvent && n == c.first+c.count {
+			to[0] = numbered
+			c.count++
+			c.last = m.n & (memoChunk - 1)
+			m.took(1)
+			return
+		}
+	}
+	m.put(m.n, pack(tEvent, uint64(n)))
+}
+
 // codeOf is the code of a string, function or stack, 0 if it has none yet.
 func (m *memo) codeOf(w uint32) uint16 {
 	t, n := tag(w>>idBits), w&maxID

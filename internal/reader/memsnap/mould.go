@@ -19,6 +19,8 @@ type mould struct {
 	parts [mouldParts]mouldPart
 	n     int  // of parts; 0 is no mould
 	memo  bool // its dict is memoized
+
+	stores bool // some of its strings are, so that their order matters
 }
 
 // A mouldPart are bytes that must stand there, up to end in raw, and what follows.
@@ -148,7 +150,13 @@ func (m *machine) keep(d *mould, e *evidence.MemEvent, t *trace, listed bool) {
 	m.placed(number, t)
 	*t.New() = *e
 	if d.memo {
-		m.memo.put(m.memo.n, pack(tEvent, uint64(number)))
+		m.memo.pushEvent(number)
+	}
+	if !d.stores {
+		if listed {
+			m.memo.push(pack(tStack, uint64(e.Stack)))
+		}
+		return
 	}
 	for k := range d.parts[:d.n] {
 		switch p := &d.parts[k]; {
@@ -329,6 +337,7 @@ func (c *caster) value(key uint8, w []byte) []byte {
 		n := 2 + int(w[1])
 		if w[n] == byte(pickle.Memoize) {
 			c.lit(w[:n+1])
+			c.d.stores = true
 			c.then(thenStored, pack(tText, uint64(c.m.texts.id(c.m.seed, w[2:n]))))
 			return w[n+1:]
 		}
