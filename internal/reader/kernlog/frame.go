@@ -342,6 +342,9 @@ func isoStamp(written, zone string) (evidence.Stamp, bool) {
 	st := evidence.Stamp{Time: t, Written: written + zone, Zone: zone, Error: resolution(written), Clock: "wall"}
 	if len(zone) >= 5 {
 		z := strings.Replace(zone, ":", "", 1)
+		if len(z) != 5 { // "+0:00" is no zone
+			return evidence.Stamp{}, false
+		}
 		h, e1 := strconv.Atoi(z[1:3])
 		m, e2 := strconv.Atoi(z[3:5])
 		if e1 != nil || e2 != nil || h > 14 || m > 59 {
