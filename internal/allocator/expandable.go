@@ -28,23 +28,33 @@ func (s *Sim) expand(pi int32, stream uint16, need int64) int32 {
 	return id
 }
 
-// findExpandable is find_expandable_block: the unmapped block with the lowest address
-// that has room together with a free one before it and free or unmapped ones after
-// it; where there is none, a new reservation.
+// growable is the block with the lowest address at which need bytes of p's reservations
+// can be had: an unmapped one that has room together with a free one before it and free or
+// unmapped ones after it. It is -1 where there is none.
+func (s *Sim) growable(p *pool, stream uint16, need int64) int32 {
+	if int(stream) >= len(p.unmapped) || p.unmapped[stream] == nil {
+		return -1
+	}
+	set := p.unmapped[stream]
+	for at, ok := set.seek(0, 0); ok; at, ok = set.next(at) {
+		s.work++
+		id := set.at(at).v
+		if prev := s.blocks[id].prev; prev >= 0 && s.blocks[prev].state == free {
+			id = prev
+		}
+		if s.hasRoom(id, need) {
+			return id
+		}
+	}
+	return -1
+}
+
+// findExpandable is find_expandable_block: what is growable, and where there is none, a
+// new reservation.
 func (s *Sim) findExpandable(pi int32, stream uint16, need int64) int32 {
 	p := s.pools[pi]
-	if int(stream) < len(p.unmapped) && p.unmapped[stream] != nil {
-		set := p.unmapped[stream]
-		for at, ok := set.seek(0, 0); ok; at, ok = set.next(at) {
-			s.work++
-			id := set.at(at).v
-			if prev := s.blocks[id].prev; prev >= 0 && s.blocks[prev].state == free {
-				id = prev
-			}
-			if s.hasRoom(id, need) {
-				return id
-			}
-		}
+	if id := s.growable(p, stream, need); id >= 0 {
+		return id
 	}
 	page := s.set.page(p.small)
 	size := int64(reserveUnset)

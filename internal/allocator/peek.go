@@ -39,30 +39,19 @@ func (s *Sim) wouldMap(need int64, stream, poolID uint16) int64 {
 	p := s.pools[s.poolOf(poolID, need <= smallMax)]
 	page := s.set.page(p.small)
 	pages := func(n int64) int64 { return (n + page - 1) / page * page }
-	if int(stream) >= len(p.unmapped) || p.unmapped[stream] == nil {
+	id := s.growable(p, stream, need)
+	if id < 0 {
 		return pages(need)
 	}
-	set := p.unmapped[stream]
-	for at, ok := set.seek(0, 0); ok; at, ok = set.next(at) {
-		s.work++
-		id := set.at(at).v
-		if prev := s.blocks[id].prev; prev >= 0 && s.blocks[prev].state == free {
-			id = prev
+	mapped := int64(0)
+	for left := need; left > 0; id = s.blocks[id].next {
+		b := &s.blocks[id]
+		if b.state == unmapped {
+			mapped += min(pages(min(left, b.size)), b.size)
 		}
-		if !s.hasRoom(id, need) {
-			continue
-		}
-		mapped := int64(0)
-		for left := need; left > 0; id = s.blocks[id].next {
-			b := &s.blocks[id]
-			if b.state == unmapped {
-				mapped += min(pages(min(left, b.size)), b.size)
-			}
-			left -= b.size
-		}
-		return mapped
+		left -= b.size
 	}
-	return pages(need)
+	return mapped
 }
 
 // releasable counts the segments, and runs of whole pages, that a release of the
