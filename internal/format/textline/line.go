@@ -110,6 +110,27 @@ func Cut(text string, n int) string {
 	return text[:n]
 }
 
+// OneLine is s for people: on one line, without control characters, and cut with a mark
+// where it has more than n bytes.
+func OneLine(s string, n int) string {
+	if len(s) > 4*n {
+		s = s[:4*n]
+	}
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n' || r == '\r':
+			return ' '
+		case control(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}
+
 // Command recognises a shell prompt or trace before a command: "$ df -h",
 // "+ nvidia-smi", "me@node:~$ free -g".
 func Command(text string) (cmd string, ok bool) {

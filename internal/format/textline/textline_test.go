@@ -87,3 +87,14 @@ func FuzzEach(f *testing.F) {
 		}, func(Line) {})
 	})
 }
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "a\tb\r\nc": "a b  c", "\x1b[31mred\u009b": "[31mred", "caf\xe9": "caf\uFFFD",
+		"0123456789": "01234567…", "ää\u00e4\u00e4ä": "ääää…",
+	} {
+		if got := OneLine(in, 8); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}

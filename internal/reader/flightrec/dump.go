@@ -13,6 +13,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/pickle"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -89,7 +90,7 @@ func (d *dump) interpret(top *pickle.Value) {
 
 // group returns the group of that name, nil once there are too many.
 func (d *dump) group(name string, at *pickle.Value) *group {
-	name = short(clean(name, 1<<10))
+	name = short(textline.OneLine(name, 1<<10))
 	g := d.groups[name]
 	if g == nil {
 		if len(d.order) == maxGroups {
@@ -118,7 +119,7 @@ func (d *dump) configured(name string, c *pickle.Value) {
 	}
 	g.config = c
 	if x := c.Get("desc"); x != nil {
-		g.desc = clean(x.Text, 200)
+		g.desc = textline.OneLine(x.Text, 200)
 	}
 	if x := c.Get("ranks"); x != nil {
 		g.members = ranks(x)
@@ -216,7 +217,7 @@ func (d *dump) entry(index int, e *pickle.Value) {
 	if !ok {
 		backend, after = "nccl", op.Text
 	}
-	c.op, c.state = clean(after, 80), clean(state.Text, 20)
+	c.op, c.state = textline.OneLine(after, 80), textline.OneLine(state.Text, 20)
 	// NCCL retires work that is completed, and work that it gives up. Gloo has no
 	// events to query: its work stays scheduled, and is retired once it is done.
 	if r := e.Get("retired"); backend == "gloo" && r != nil && r.Int != 0 {
@@ -245,7 +246,7 @@ func (d *dump) entry(index int, e *pickle.Value) {
 		return
 	}
 	if g.desc == "" {
-		g.desc = clean(desc, 200)
+		g.desc = textline.OneLine(desc, 200)
 	}
 	if identified {
 		g.id = id
@@ -338,7 +339,7 @@ func nospace(s string) string {
 			return '_'
 		}
 		return r
-	}, clean(s, maxShape))
+	}, textline.OneLine(s, maxShape))
 }
 
 // statuses gives each group its element of pg_status. That is keyed by pg_id, an
@@ -481,7 +482,7 @@ func (d *dump) who() evidence.Who {
 }
 
 func (d *dump) span(v *pickle.Value, pointer, quote string) evidence.Span {
-	s := evidence.Span{Artifact: d.path, Kind: "pointer", Pointer: pointer, Quote: clean(quote, 300)}
+	s := evidence.Span{Artifact: d.path, Kind: "pointer", Pointer: pointer, Quote: textline.OneLine(quote, 300)}
 	if v != nil {
 		s.Offset, s.Length = v.Offset, v.End-v.Offset
 	}
@@ -530,7 +531,7 @@ func (d *dump) record(g *group) evidence.Event {
 		c := append(slices.Clone(g.collectives), g.p2p...)[0]
 		e.Span = d.span(c.node, fmt.Sprintf("/entries/%d", c.index), c.quote())
 	}
-	e.Text = clean(fmt.Sprintf("process group %s %s: %s", g.name, g.desc, d.standing(g)), 400)
+	e.Text = textline.OneLine(fmt.Sprintf("process group %s %s: %s", g.name, g.desc, d.standing(g)), 400)
 	return e
 }
 
@@ -589,7 +590,7 @@ func stack(v *pickle.Value) []evidence.Frame {
 			continue
 		}
 		line, _ := whole(f.Get("line"))
-		out = append(out, evidence.Frame{File: clean(file.Text, 300), Line: int(line), Function: clean(function.Text, 120)})
+		out = append(out, evidence.Frame{File: textline.OneLine(file.Text, 300), Line: int(line), Function: textline.OneLine(function.Text, 120)})
 	}
 	slices.Reverse(out)
 	return out

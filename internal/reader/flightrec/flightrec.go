@@ -30,7 +30,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/pickle"
@@ -135,22 +134,4 @@ func damagedAt(err error) int64 {
 		return j.offset
 	}
 	return 0
-}
-
-// clean is a text of the dump for people: bounded, on one line, without control
-// characters.
-func clean(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t' || r == '\n' || r == '\r':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, s)
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }

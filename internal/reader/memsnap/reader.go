@@ -14,6 +14,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/pickle"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -266,30 +267,9 @@ func (r *result) frames(stack uint32) (out []evidence.Frame) {
 	}
 	for i := min(len(ids), maxShown) - 1; i >= 0; i-- {
 		f := &r.Frames[ids[i]]
-		out = append(out, evidence.Frame{File: clean(f.File, 512), Line: f.Line, Function: clean(f.Name, 512)})
+		out = append(out, evidence.Frame{File: textline.OneLine(f.File, 512), Line: f.Line, Function: textline.OneLine(f.Name, 512)})
 	}
 	return out
-}
-
-// clean is a text of the snapshot for people: bounded, on one line, without control
-// characters.
-func clean(s string, most int) string {
-	if len(s) > 4*most {
-		s = s[:4*most]
-	}
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t' || r == '\n' || r == '\r':
-			return ' '
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
 }
 
 func sayTimeline(r *result, a evidence.Artifact, sink reader.Sink) {
