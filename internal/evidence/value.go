@@ -102,6 +102,19 @@ func (v Value) String() string {
 	return ""
 }
 
+// Count prints n with its thousands apart: 1,942.
+func Count(n int) string {
+	s := strconv.Itoa(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
 // Bytes prints a byte count in the unit in which it has two to four digits
 // before the point: 512 bytes, 20.00 MiB, 79.15 GiB.
 func Bytes(n int64) string {

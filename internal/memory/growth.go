@@ -376,7 +376,7 @@ func (w *walk) between(ctx context.Context, g *incident.MemoryGrowth) error {
 	}
 	g.Basis, g.From, g.To = "between the events that were asked for", from, to
 	if w.o.From != nil && *w.o.From > from || w.o.To != nil && *w.o.To > to {
-		g.Basis += "; the history ends at event " + thousands(w.t.Len()-1)
+		g.Basis += "; the history ends at event " + evidence.Count(w.t.Len()-1)
 	}
 	diff := map[uint32]*share{}
 	err := w.at(ctx, []int{from, to}, func(n int, alive *table) {
@@ -411,8 +411,8 @@ func (w *walk) between(ctx context.Context, g *incident.MemoryGrowth) error {
 	}
 	since := "before the first event"
 	if from >= 0 {
-		since = "after event " + thousands(from)
+		since = "after event " + evidence.Count(from)
 	}
-	g.Says = moreOrLess(g.Bytes, "after event "+thousands(to), since)
+	g.Says = moreOrLess(g.Bytes, "after event "+evidence.Count(to), since)
 	return err
 }

@@ -157,9 +157,9 @@ func (w *walk) truncated() string {
 	case w.m.Has.Overflowed:
 		return "the file says that older entries were overwritten"
 	case w.m.Settings.MaxEntries > 0 && int64(n) >= w.m.Settings.MaxEntries:
-		return fmt.Sprintf("the %s entries are as many as the ring held", thousands(n))
+		return fmt.Sprintf("the %s entries are as many as the ring held", evidence.Count(n))
 	case n >= 1000 && (n%10_000 == 0 || n&(n-1) == 0) || n >= 100_000 && n%1000 == 0:
-		return fmt.Sprintf("there are exactly %s entries, as in a ring that is full", thousands(n))
+		return fmt.Sprintf("there are exactly %s entries, as in a ring that is full", evidence.Count(n))
 	}
 	return ""
 }

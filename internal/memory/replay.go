@@ -72,7 +72,7 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 		out.Room.Spans = append(out.Room.Spans, *sp)
 		for i := range w.refused {
 			if x := &w.refused[i]; x.event == r.Room.Event && r.Room.Bytes == x.reserved+x.free {
-				out.Room.Basis = fmt.Sprintf("what was reserved (%s) and what the device had free (%s) when the request at event %s was refused; what other processes use is taken to stay the same", evidence.Bytes(x.reserved), evidence.Bytes(x.free), thousands(x.event))
+				out.Room.Basis = fmt.Sprintf("what was reserved (%s) and what the device had free (%s) when the request at event %s was refused; what other processes use is taken to stay the same", evidence.Bytes(x.reserved), evidence.Bytes(x.free), evidence.Count(x.event))
 			}
 		}
 	} else if r.Room.Known && w.o.Capacity > 0 {
@@ -88,7 +88,7 @@ func (w *walk) mirror(r *allocator.Replay) *incident.MemoryReplay {
 			x.FailsAt, x.Request = &a.FailsAt, &a.Request
 		}
 		if a.Change.EmptyCache && a.Change.Event >= w.t.Len() {
-			x = incident.MemoryAnswer{Setting: x.Setting, Answer: incident.CannotTell, Why: "the history ends at event " + thousands(w.t.Len()-1), PeakEvent: -1}
+			x = incident.MemoryAnswer{Setting: x.Setting, Answer: incident.CannotTell, Why: "the history ends at event " + evidence.Count(w.t.Len()-1), PeakEvent: -1}
 		}
 		out.Answers = append(out.Answers, x)
 	}

@@ -233,7 +233,7 @@ func (p *memPage) rankRows(w *words, at map[string]*memDevice) {
 func (p *memPage) funcs() template.FuncMap {
 	return template.FuncMap{
 		"setting": settingWords, "signed": signed,
-		"tool": toolWords, "bytes": evidence.Bytes, "count": count, "sentence": sentence, "upper": upper, "plural": several, "time": timeWords, "deref": func(v any) string { return deref(v) },
+		"tool": toolWords, "bytes": evidence.Bytes, "count": evidence.Count, "sentence": sentence, "upper": upper, "plural": several, "time": timeWords, "deref": func(v any) string { return deref(v) },
 		"optBytes": func(v *int64) string {
 			if v == nil {
 				return "–"

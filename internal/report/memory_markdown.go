@@ -167,7 +167,7 @@ func (d *document) memoryReplay(r *incident.MemoryReplay) {
 			margin = evidence.Bytes(*a.Margin)
 		}
 		if a.FailsAt != nil {
-			fails = count(*a.FailsAt)
+			fails = evidence.Count(*a.FailsAt)
 		}
 		rows = append(rows, []string{mdCode(settingWords(a.Setting)), answerWords(a.Answer), evidence.Bytes(a.PeakReserved), margin, fails, mdText(a.Why)})
 	}

@@ -101,11 +101,11 @@ func sketchOf(t *incident.MemoryTimeline) *memSketch {
 	for i := range some {
 		reserved = max(reserved, some[i].ReservedMax)
 	}
-	when := fmt.Sprintf("between events %s and %s", count(peak.From), count(peak.To-1))
+	when := fmt.Sprintf("between events %s and %s", evidence.Count(peak.From), evidence.Count(peak.To-1))
 	if inBucket(&peak) {
-		when = "at event " + count(peak.PeakAt)
+		when = "at event " + evidence.Count(peak.PeakAt)
 	}
-	s.Caption = fmt.Sprintf("Active and reserved bytes over %s events. Highest active: %s, %s; highest reserved: %s.", count(t.Events), evidence.Bytes(peak.ActiveMax), when, evidence.Bytes(reserved))
+	s.Caption = fmt.Sprintf("Active and reserved bytes over %s events. Highest active: %s, %s; highest reserved: %s.", evidence.Count(t.Events), evidence.Bytes(peak.ActiveMax), when, evidence.Bytes(reserved))
 	return s
 }
 

@@ -122,7 +122,7 @@ func (p *page) memoryPeak(v memView, rank int) {
 	}
 	where := ""
 	if k.Event >= 0 {
-		where = fmt.Sprintf(" (event %s of %s)", count(k.Event), count(v.dev.Totals.Events))
+		where = fmt.Sprintf(" (event %s of %s)", evidence.Count(k.Event), evidence.Count(v.dev.Totals.Events))
 	}
 	p.section("Active at the peak" + where + ", by place")
 	uses := k.Frames
@@ -309,7 +309,7 @@ func pressureLines(d *incident.MemoryDevice, full bool) []string {
 	var lines []string
 	for i, o := range d.Pressure.OOMs {
 		if i == 3 && !full {
-			lines = append(lines, fmt.Sprintf("%s more refused requests", count(len(d.Pressure.OOMs)-i+d.Pressure.MoreOOMs)))
+			lines = append(lines, fmt.Sprintf("%s more refused requests", evidence.Count(len(d.Pressure.OOMs)-i+d.Pressure.MoreOOMs)))
 			break
 		}
 		lines = append(lines, oomLine(&o))
@@ -338,11 +338,11 @@ func fidelityLine(f *incident.MemoryFidelity) string {
 	if f.Allocs == 0 && f.Segments == 0 && f.Why != "" {
 		return "nothing could be repeated"
 	}
-	s := fmt.Sprintf("under the recorded settings: %s of %s segment events repeated, ", count(f.Matched), count(f.Segments))
+	s := fmt.Sprintf("under the recorded settings: %s of %s segment events repeated, ", evidence.Count(f.Matched), evidence.Count(f.Segments))
 	if f.Segments == 0 {
 		s = "under the recorded settings: there is no segment event to repeat, "
 	}
-	s += fmt.Sprintf("%s of %s allocations at their address, ", count(f.SameAddress), count(f.Allocs))
+	s += fmt.Sprintf("%s of %s allocations at their address, ", evidence.Count(f.SameAddress), evidence.Count(f.Allocs))
 	if f.CurveWorst == 0 {
 		s += "reserved as recorded"
 	} else {
@@ -406,7 +406,7 @@ func answerLine(a *incident.MemoryAnswer) string {
 		}
 	}
 	if a.FailsAt != nil {
-		s += fmt.Sprintf(", fails at event %s", count(*a.FailsAt))
+		s += fmt.Sprintf(", fails at event %s", evidence.Count(*a.FailsAt))
 		if a.Request != nil {
 			s += fmt.Sprintf(" (%s)", evidence.Bytes(*a.Request))
 		}

@@ -89,7 +89,7 @@ func (v memView) peakVariants() []string {
 	if p.Reserved >= p.Active {
 		base += fmt.Sprintf(" of %s reserved", evidence.Bytes(p.Reserved))
 	}
-	where := fmt.Sprintf(", at event %s of %s", count(p.Event), count(d.Totals.Events))
+	where := fmt.Sprintf(", at event %s of %s", evidence.Count(p.Event), evidence.Count(d.Totals.Events))
 	if p.Event < 0 {
 		where = ", before the first event of the trace"
 	} else if p.Step != "" {
@@ -148,7 +148,7 @@ func (v memView) failedVariants() []string {
 		}
 		return []string{"no request was refused in the trace", "no request was refused"}
 	}
-	s := fmt.Sprintf("yes: a request of %s was refused at event %s", evidence.Bytes(o.Request), count(o.Event))
+	s := fmt.Sprintf("yes: a request of %s was refused at event %s", evidence.Bytes(o.Request), evidence.Count(o.Event))
 	with := fmt.Sprintf(", with %s active, %s reserved and %s free on the device", evidence.Bytes(o.Active), evidence.Bytes(o.Reserved), evidence.Bytes(o.DeviceFree))
 	why := map[string]string{
 		incident.Established: "; the layout of the reserve is why",
@@ -209,7 +209,7 @@ func (v memView) settingVariants() []string {
 	case a.Answer == incident.Avoided && a.Margin != nil:
 		long = fmt.Sprintf("%s, at a peak of %s reserved, %s below the room", s, evidence.Bytes(a.PeakReserved), evidence.Bytes(*a.Margin))
 	case a.Answer == incident.NotAvoided && a.FailsAt != nil:
-		long = fmt.Sprintf("%s: it fails at event %s", s, count(*a.FailsAt))
+		long = fmt.Sprintf("%s: it fails at event %s", s, evidence.Count(*a.FailsAt))
 		if a.Margin != nil && *a.Margin < 0 {
 			long += fmt.Sprintf(", short by %s", evidence.Bytes(-*a.Margin))
 		}
@@ -250,12 +250,12 @@ func (v memView) sureVariants() []string {
 		reserved = "reserved off by at most " + evidence.Bytes(f.CurveWorst)
 	}
 	if f.Segments == 0 {
-		return []string{fmt.Sprintf("%s: %s of %s addresses; it has no segment event to test more", s, count(f.SameAddress), count(f.Allocs)), fmt.Sprintf("%s: %s of %s addresses", s, count(f.SameAddress), count(f.Allocs)), s}
+		return []string{fmt.Sprintf("%s: %s of %s addresses; it has no segment event to test more", s, evidence.Count(f.SameAddress), evidence.Count(f.Allocs)), fmt.Sprintf("%s: %s of %s addresses", s, evidence.Count(f.SameAddress), evidence.Count(f.Allocs)), s}
 	}
 	return []string{
-		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses, %s", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs), reserved),
-		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses", s, count(f.Matched), count(f.Segments), count(f.SameAddress), count(f.Allocs)),
-		fmt.Sprintf("%s: %s of %s segment events", s, count(f.Matched), count(f.Segments)), s,
+		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses, %s", s, evidence.Count(f.Matched), evidence.Count(f.Segments), evidence.Count(f.SameAddress), evidence.Count(f.Allocs), reserved),
+		fmt.Sprintf("%s: %s of %s segment events, %s of %s addresses", s, evidence.Count(f.Matched), evidence.Count(f.Segments), evidence.Count(f.SameAddress), evidence.Count(f.Allocs)),
+		fmt.Sprintf("%s: %s of %s segment events", s, evidence.Count(f.Matched), evidence.Count(f.Segments)), s,
 	}
 }
 

@@ -10,25 +10,12 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
-// count prints n with its thousands apart.
-func count(n int) string {
-	s := strconv.Itoa(n)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
 // several is plural with the thousands apart, for what there may be very many of.
 func several(n int, what string) string {
 	if n < 1000 {
 		return plural(n, what)
 	}
-	return count(n) + strings.TrimPrefix(plural(n, what), strconv.Itoa(n))
+	return evidence.Count(n) + strings.TrimPrefix(plural(n, what), strconv.Itoa(n))
 }
 
 // share is part of whole in the thousandths that a bar is wide, 0 to 1000.
@@ -93,7 +80,7 @@ func deviceVerdict(d *memDevice) []labelled {
 	}
 	for i, o := range d.Pressure.OOMs {
 		if i == 3 {
-			put("Out of memory", fmt.Sprintf("%s more times", count(len(d.Pressure.OOMs)-3+d.Pressure.MoreOOMs)))
+			put("Out of memory", fmt.Sprintf("%s more times", evidence.Count(len(d.Pressure.OOMs)-3+d.Pressure.MoreOOMs)))
 			break
 		}
 		put("Out of memory", oomLine(&o))
@@ -111,7 +98,7 @@ func times(n int) string {
 	if n == 1 {
 		return "once"
 	}
-	return count(n) + " times"
+	return evidence.Count(n) + " times"
 }
 
 // flushLine counts the runs of segments given back, and those of them that made room, or
@@ -140,7 +127,7 @@ func flushLine(p *incident.MemoryPressure) string {
 	case retried+failed > 0 && failed == 0:
 		s += fmt.Sprintf("; %s to make room for a request, each of which stops the device", times(retried))
 	case retried+failed > 0:
-		s += fmt.Sprintf("; %s to make room for a request, %s of them in vain; each stops the device", times(retried+failed), count(failed))
+		s += fmt.Sprintf("; %s to make room for a request, %s of them in vain; each stops the device", times(retried+failed), evidence.Count(failed))
 	}
 	return s
 }
@@ -155,7 +142,7 @@ func nearLine(p *incident.MemoryPressure) string {
 }
 
 func oomLine(o *incident.MemoryOOM) string {
-	s := fmt.Sprintf("At event %s, %s were asked for with %s free on the device, %s reserved and %s active", count(o.Event), evidence.Bytes(o.Request),
+	s := fmt.Sprintf("At event %s, %s were asked for with %s free on the device, %s reserved and %s active", evidence.Count(o.Event), evidence.Bytes(o.Request),
 		evidence.Bytes(o.DeviceFree), evidence.Bytes(o.Reserved), evidence.Bytes(o.Active))
 	if o.LargestFree != nil {
 		s += fmt.Sprintf("; the largest free block had %s", evidence.Bytes(*o.LargestFree))
@@ -176,16 +163,16 @@ func growthLine(g *incident.MemoryGrowth) string {
 	if g.Says != "" {
 		return g.Says
 	}
-	then := "event " + count(g.From)
+	then := "event " + evidence.Count(g.From)
 	if g.From < 0 {
 		then = "the beginning"
 	}
-	s := fmt.Sprintf("%s more active at event %s than at %s", evidence.Bytes(g.Bytes), count(g.To), then)
+	s := fmt.Sprintf("%s more active at event %s than at %s", evidence.Bytes(g.Bytes), evidence.Count(g.To), then)
 	switch {
 	case g.Bytes == 0:
-		s = fmt.Sprintf("As much active at event %s as at %s", count(g.To), then)
+		s = fmt.Sprintf("As much active at event %s as at %s", evidence.Count(g.To), then)
 	case g.Bytes < 0:
-		s = fmt.Sprintf("%s less active at event %s than at %s", evidence.Bytes(-g.Bytes), count(g.To), then)
+		s = fmt.Sprintf("%s less active at event %s than at %s", evidence.Bytes(-g.Bytes), evidence.Count(g.To), then)
 	}
 	if g.Basis != "" {
 		s += " (" + g.Basis + ")"
@@ -222,9 +209,9 @@ func replayLines(d *memDevice) []labelled {
 	}
 	var out []labelled
 	if l := r.Layout; l != nil {
-		s := fmt.Sprintf("%s in use and the %s asked for at event %s do not fit into the room even without waste: no setting of the allocator avoids this", evidence.Bytes(l.InUse), evidence.Bytes(l.Request), count(l.Event))
+		s := fmt.Sprintf("%s in use and the %s asked for at event %s do not fit into the room even without waste: no setting of the allocator avoids this", evidence.Bytes(l.InUse), evidence.Bytes(l.Request), evidence.Count(l.Event))
 		if l.Fits {
-			s = fmt.Sprintf("%s in use and the %s asked for at event %s would fit into the room; %s lay free in the reserve, the largest block %s", evidence.Bytes(l.InUse), evidence.Bytes(l.Request), count(l.Event), evidence.Bytes(l.Free), evidence.Bytes(l.Largest))
+			s = fmt.Sprintf("%s in use and the %s asked for at event %s would fit into the room; %s lay free in the reserve, the largest block %s", evidence.Bytes(l.InUse), evidence.Bytes(l.Request), evidence.Count(l.Event), evidence.Bytes(l.Free), evidence.Bytes(l.Largest))
 		}
 		out = append(out, labelled{"Layout", sentence(s)})
 	}

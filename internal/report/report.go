@@ -35,50 +35,60 @@ type Options struct {
 	For   string // engineer, on-call, executive; "" is engineer
 }
 
+// A format is one way to write a result.
+type format[T any] struct {
+	name  string
+	write func(io.Writer, T, Options) error
+}
+
 // formats lists every report format. Adding one is a row here and a file beside
 // this one.
-var formats = []struct {
-	name  string
-	write func(io.Writer, *incident.Incident, Options) error
-}{
-	{"text", writeText},         // for a terminal or a pipe
-	{"json", writeJSON},         // the incident itself
-	{"markdown", writeMarkdown}, // for an issue or a chat
-	{"html", writeHTML},         // one self-contained page
+var formats = []format[*incident.Incident]{
+	{"text", writeText},                     // for a terminal or a pipe
+	{"json", writeJSON[*incident.Incident]}, // the incident itself
+	{"markdown", writeMarkdown},             // for an issue or a chat
+	{"html", writeHTML},                     // one self-contained page
 }
 
 // Formats returns the names of all formats, the default first.
-func Formats() []string {
+func Formats() []string { return formatNames(formats) }
+
+// Write renders inc in the named format. An unknown reader is an engineer.
+func Write(w io.Writer, format string, inc *incident.Incident, o Options) error {
+	if o.For != OnCall && o.For != Executive {
+		o.For = Engineer
+	}
+	return writeIn(formats, w, format, inc, o)
+}
+
+func formatNames[T any](all []format[T]) []string {
 	var out []string
-	for _, f := range formats {
+	for _, f := range all {
 		out = append(out, f.name)
 	}
 	return out
 }
 
-// Write renders inc in the named format. An unknown reader is an engineer.
-func Write(w io.Writer, format string, inc *incident.Incident, o Options) error {
+// writeIn writes v in the format of that name, within the bounds of the width.
+func writeIn[T any](all []format[T], w io.Writer, name string, v T, o Options) error {
 	if o.Width == 0 {
 		o.Width = 100
 	}
 	o.Width = min(max(o.Width, MinWidth), MaxWidth)
-	if o.For != OnCall && o.For != Executive {
-		o.For = Engineer
-	}
-	for _, f := range formats {
-		if f.name == format {
-			return f.write(w, inc, o)
+	for _, f := range all {
+		if f.name == name {
+			return f.write(w, v, o)
 		}
 	}
-	return fmt.Errorf("write report: unknown format %q", format)
+	return fmt.Errorf("write report: unknown format %q", name)
 }
 
-func writeJSON(w io.Writer, inc *incident.Incident, _ Options) error {
+func writeJSON[T any](w io.Writer, v T, _ Options) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", " ")
-	if err := enc.Encode(inc); err != nil {
+	if err := enc.Encode(v); err != nil {
 		return err
 	}
 	_, err := w.Write(visible(b.Bytes()))
