@@ -7,14 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-browser=
-for name in chromium chromium-browser google-chrome; do
-	if command -v "$name" >/dev/null; then
-		browser=$name
-		break
-	fi
-done
-if [ -z "$browser" ]; then
+if ! browser=$(scripts/browser.sh); then
 	echo "skipped: no Chromium here"
 	exit 0
 fi
