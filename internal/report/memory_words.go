@@ -160,37 +160,11 @@ func growthLine(g *incident.MemoryGrowth) string {
 	if g == nil {
 		return ""
 	}
-	if g.Says != "" {
-		return g.Says
-	}
-	then := "event " + evidence.Count(g.From)
-	if g.From < 0 {
-		then = "the beginning"
-	}
-	s := fmt.Sprintf("%s more active at event %s than at %s", evidence.Bytes(g.Bytes), evidence.Count(g.To), then)
-	switch {
-	case g.Bytes == 0:
-		s = fmt.Sprintf("As much active at event %s as at %s", evidence.Count(g.To), then)
-	case g.Bytes < 0:
-		s = fmt.Sprintf("%s less active at event %s than at %s", evidence.Bytes(-g.Bytes), evidence.Count(g.To), then)
-	}
-	if g.Basis != "" {
-		s += " (" + g.Basis + ")"
-	}
-	if g.PerStep != nil {
-		s += fmt.Sprintf(", %s a step", evidence.Bytes(int64(*g.PerStep)))
-	}
-	if len(g.Suspects) > 0 {
-		s += "; first suspect: " + g.Suspects[0].Name
-	}
-	return s
+	return g.Says
 }
 
 func fragmentationLine(f *incident.MemoryFragmentation) string {
 	s := f.Says
-	if s == "" {
-		s = fmt.Sprintf("%s reserved but not active; the largest free block has %s", evidence.Bytes(f.Free), evidence.Bytes(f.LargestFree))
-	}
 	if f.Standing != "" {
 		s = strings.TrimSuffix(s, ".") + " (" + layoutWords(f.Standing) + ")"
 	}
