@@ -57,6 +57,9 @@ type Options struct {
 	// and Size; the head is at most 4 KiB, decompressed, and must not be kept.
 	// It is called by several goroutines at once.
 	Sniff func(a evidence.Artifact, head []byte) (kind string, confidence int)
+	// Anchor says of a recognised file whether it belongs to another one, its anchor: the
+	// folder that lies in and a pattern of its base name (see reader.Gatherer). May be nil.
+	Anchor func(kind, place string) (dir, pattern string, ok bool)
 	// All keeps every text that is not code, data or a document by its name, also
 	// that which no reader claims (its Kind is "") or which looks like a data set.
 	All bool
@@ -79,11 +82,12 @@ type File struct {
 	ModTime time.Time // zero if unknown
 	Head    []byte    // what Sniff saw
 
-	Named      bool   // by the user, one by one
-	Place      string // slash path for attribution; an archive is a folder
-	Host       string // whose it is by the word of who collected it; "" if nobody said
-	Confidence int    // of Sniff
-	Held       any    // what the caller keeps with the file; the walk carries it along
+	Named      bool    // by the user, one by one
+	Place      string  // slash path for attribution; an archive is a folder
+	Host       string  // whose it is by the word of who collected it; "" if nobody said
+	Confidence int     // of Sniff
+	Beside     []*File // files that belong to this one and are none of their own, by place
+	Held       any     // what the caller keeps with the file; the walk carries it along
 }
 
 // PassedOver counts what was seen and not read, by extension or reason. Bytes
@@ -169,6 +173,7 @@ func Look(ctx context.Context, paths []string, o Options) (*Seen, error) {
 		w.spool.close()
 		return nil, err
 	}
+	f.files = gather(f.files, o.Anchor)
 	return &Seen{Files: f.files, Passed: listed(f.passed), Alike: listed(f.alike), Problems: f.problems, Missing: f.missing, spool: w.spool}, nil
 }
 

@@ -31,7 +31,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 	var sum *digest
 	lines := f.Artifact
 	lines.Owner.Host = "" // the timeline fills it in where no line says otherwise
-	in := reader.Input{Artifact: lines, Size: f.Size, Open: func() (io.ReadCloser, error) {
+	in := reader.Input{Artifact: lines, Size: f.Size, Dir: f.Dir(), Open: func() (io.ReadCloser, error) {
 		rc, err := f.Open()
 		if err != nil {
 			return nil, err
@@ -39,6 +39,13 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		sum = newDigest(rc, f.Size)
 		return sum, nil
 	}}
+	if f.At != nil {
+		at, closer, err := f.At()
+		if err == nil {
+			in.At = at
+			defer closer.Close()
+		}
+	}
 	err := r.Read(ctx, in, snapshotSink{sink, ctx})
 	_, tabular := r.(reader.Tabular)
 	if tabular && err == nil && sum != nil && sum.n <= besideMost {

@@ -47,7 +47,18 @@ func (r *Reading) Close() error { return r.Walk.Close() }
 
 // look returns the options of the walk.
 func (o *Options) look() artifact.Options {
-	return artifact.Options{Stdin: o.Stdin, All: o.All, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
+	gatherers := map[string]reader.Gatherer{}
+	for _, r := range o.Readers {
+		if g, ok := r.(reader.Gatherer); ok {
+			gatherers[r.Name()] = g
+		}
+	}
+	return artifact.Options{Stdin: o.Stdin, All: o.All, Anchor: func(kind, place string) (dir, pattern string, ok bool) {
+		if g := gatherers[kind]; g != nil {
+			return g.Anchor(place)
+		}
+		return "", "", false
+	}, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
 		if evidencefile.Is(head) {
 			return evidenceKind, int(reader.Sure)
 		}

@@ -162,6 +162,7 @@ const (
 	CommCreated      Kind = "comm_created"
 	BatchShape       Kind = "batch_shape"
 	Embedded         Kind = "embedded_table"
+	TrackerRun       Kind = "tracker_run"
 )
 
 var (
@@ -319,6 +320,9 @@ var Specs = [...]Spec{
 	{NodeState, "what the scheduler says of a host: down, drained, not ready, under pressure", "", RoleContext, 0, []AttrSpec{{"state", Text, ""}, {"reason", Text, ""}, {"nodes", Text, "host list, as printed"}}},
 	{CommCreated, "a communicator was created", "", RoleContext, 0, []AttrSpec{{"nranks", Int, "its size"}}},
 	{Embedded, "a table of the machine (nvidia-smi, df, ps, ...) begins inside a job log", "", RoleContext, 0, []AttrSpec{attrWhat}},
+	{TrackerRun, "a run as an experiment tracker's files record it, at its newest point", "", RoleContext, 0, []AttrSpec{{"tracker", Text, "tensorboard, wandb, mlflow, trackio, ..."}, {"id", Text, "the tracker's own"}, {"folder", Text, "of the run or of the store"}, {"writer", Text, "who of several wrote it"},
+		{"status", Text, "finished, failed, killed, crashed, running-or-dead, unknown"}, {"said", Text, "the tracker's own word for it"}, attrCode, {"keeps", Text, "what it makes of values that are not finite: kept, clamped, zeroed, dropped, replaced"},
+		{"series", Int, ""}, {"points", Int, "of all series of the training"}, {"last_step", Int, "highest step of those"}, {"damaged", Int, "damaged parts"}}},
 	{BatchShape, "the shape of one batch (lengths, sentences, tokens)", "", RoleContext, 0, []AttrSpec{{"length", Int, "longest sequence"}, {"count", Int, "samples"}, {"tokens", Int, ""}, {"batch", Int, "batch ordinal"}}},
 }
 

@@ -1,0 +1,228 @@
+package reader
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// A Meaning is what a tracker's own name of a series says.
+type Meaning struct {
+	Name   string // canonical, or the lower-case own name of a loss; "" where the name says nothing
+	Known  bool   // the diagnosis has a use for it
+	Phase  string // train, eval
+	Unit   string // bytes, seconds, steps, fraction
+	Scale  float64
+	Quiet  bool   // a value that is not finite says nothing of the training
+	Peak   bool   // a peak since the last reset
+	Device string // "gpu0" for a measurement of one device
+	Axis   evidence.Axis
+}
+
+// MeaningOf reads the name of a series. A size whose name and source state no unit is taken
+// for bytes if its first value is too large for anything else, and has no meaning
+// otherwise. system says that the tracker measured it of the machine.
+func MeaningOf(name string, system bool, first float64) Meaning {
+	key := strings.ToLower(name)
+	m := Meaning{Scale: 1, Quiet: benign(key), Phase: phase(key)}
+	if strings.HasSuffix(key, " vs samples") || strings.HasPrefix(key, "train/samples/") {
+		m.Axis = evidence.AxisSamples
+		key = strings.TrimSuffix(key, " vs samples")
+	}
+	if d, ok := deviceMeaning(key, first); ok {
+		d.Axis = evidence.AxisOwn
+		return d
+	}
+	if system {
+		m.Quiet, m.Phase, m.Axis = true, "", evidence.AxisOwn
+	}
+	a, known := AliasOf(key)
+	switch {
+	case known:
+		m.Name, m.Known = a.Name, true
+		if a.Phase != "" {
+			m.Phase = a.Phase
+		}
+		if m.Name == "loss" && m.Phase == "eval" {
+			m.Name = "eval_loss"
+		}
+		m.fit(a, first)
+	case !system && LossLike(key):
+		m.Name, m.Known = key, true
+	}
+	if m.Axis == evidence.AxisSamples && m.Known {
+		m.Name += " by samples"
+	}
+	return m
+}
+
+// fit sets unit and scale of a canonical series.
+func (m *Meaning) fit(a evidence.Alias, first float64) {
+	m.Peak = a.Peak
+	switch {
+	case strings.HasPrefix(a.Name, "memory_") && a.Name != "memory_fraction" || a.Name == "host_memory":
+		m.Unit, m.Scale, m.Quiet = "bytes", a.Scale, true
+		if a.Scale == 0 || first >= 1<<24 {
+			m.Scale = 1
+			if !(first >= 1<<24) {
+				m.Unit, m.Known = "", false
+			}
+		}
+	case a.Name == "step_time":
+		m.Unit, m.Quiet = "seconds", true
+		if a.Scale > 0 {
+			m.Scale = a.Scale
+		}
+	case a.Name == "skipped":
+		m.Unit, m.Quiet = "steps", true
+	case a.Name == "memory_fraction":
+		m.Unit, m.Quiet = "fraction", true
+	case slices.Contains([]string{"lr", "loss_scale", "perplexity", "seq_len"}, a.Name):
+		m.Quiet = true
+	}
+}
+
+// What trackers call the memory in use of one device, with the unit of the number:
+// W&B's gpu.0.memoryAllocatedBytes, MLflow's gpu_0_memory_usage_megabytes (1e6),
+// Trackio's gpu/0/allocated_memory (GiB), SwanLab's gpu.0.mem.value (MB), ClearML's
+// gpu_0_mem_used_gb, DVCLive's system/vram/usage (GB)/0, Comet's gpu.0.used_memory.
+var deviceMemory = []struct {
+	pattern *regexp.Regexp
+	name    string
+	unit    string
+	scale   float64
+}{
+	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "memory_used", "bytes", 1},
+	{regexp.MustCompile(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "memory_used", "bytes", 0},
+	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocated(?:/l:.*)?$`), "memory_fraction", "fraction", 0.01},
+	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "memory_used", "bytes", 1e6},
+	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_percentage$`), "memory_fraction", "fraction", 0.01},
+	{regexp.MustCompile(`^gpu/(\d+)/allocated_memory$`), "memory_used", "bytes", 1 << 30},
+	{regexp.MustCompile(`^gpu/(\d+)/memory_usage$`), "memory_fraction", "fraction", 1},
+	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "memory_used", "bytes", 1 << 20},
+	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
+	{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "memory_used", "bytes", 1 << 30},
+	{regexp.MustCompile(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
+	{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "memory_used", "bytes", 1e9},
+	{regexp.MustCompile(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},
+}
+
+// deviceMeaning reads the names that trackers give to the memory of one device.
+func deviceMeaning(key string, first float64) (Meaning, bool) {
+	if !strings.Contains(key, "gpu") && !strings.Contains(key, "vram") {
+		return Meaning{}, false
+	}
+	for _, d := range deviceMemory {
+		g := d.pattern.FindStringSubmatch(key)
+		if g == nil {
+			continue
+		}
+		if _, err := strconv.Atoi(g[1]); err != nil {
+			continue
+		}
+		m := Meaning{Name: d.name, Known: true, Unit: d.unit, Scale: d.scale, Quiet: true, Device: "gpu" + g[1]}
+		if d.scale == 0 {
+			if m.Scale = 1; !(first >= 1<<24) {
+				m.Known, m.Unit = false, ""
+			}
+		}
+		return m, true
+	}
+	return Meaning{}, false
+}
+
+// AliasOf finds the canonical series of a lower-case key; trackers separate the parts of a
+// name by '/' or '.'.
+func AliasOf(key string) (evidence.Alias, bool) {
+	a, ok := evidence.SeriesAliases[key]
+	if !ok {
+		a, ok = evidence.SeriesAliases[strings.ReplaceAll(key, ".", "/")]
+	}
+	return a, ok && a.Name != ""
+}
+
+// LossLike reports whether a lower-case key names a loss of some sort.
+func LossLike(key string) bool {
+	return strings.HasSuffix(key, "loss") || strings.HasSuffix(key, "loss_step") || strings.HasSuffix(key, "loss_epoch") ||
+		strings.HasPrefix(key, "loss/") || strings.HasPrefix(key, "losses/") || strings.HasPrefix(key, "loss_") && !strings.HasPrefix(key, "loss_scal") && !strings.HasPrefix(key, "loss_weight")
+}
+
+// benign reports whether a value of the metric that is not finite is no sign about the training.
+func benign(key string) bool {
+	for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return strings.ContainsRune("_/.-@ ", r) }) {
+		if evidence.SeriesBenign[part] {
+			return true
+		}
+	}
+	return false
+}
+
+// phase reads the phase from a lower-case key.
+func phase(key string) string {
+	for _, w := range [...]string{"eval", "val", "valid", "validation", "test", "dev"} {
+		if strings.HasPrefix(key, w) && len(key) > len(w) && strings.ContainsRune("_/.", rune(key[len(w)])) || strings.Contains(key, "/"+w+"/") {
+			return "eval"
+		}
+	}
+	return "train"
+}
+
+// StepKeys are the names of step columns, best first, lower case; a counter of
+// optimizer steps comes before one of iterations or updates.
+var StepKeys = []string{"_step", "step", "global_step", "trainer/global_step", "train/global_step", "global_step/max_steps", "iteration", "iter", "num_updates", "current_steps", "training_iteration", "update", "train_steps", "steps"}
+
+// SettingFacts are the facts that one key of a run's configuration states.
+func SettingFacts(name, value string) []evidence.Fact {
+	key := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '_'
+	}, name)
+	if key == "" || len(key) > 128 {
+		return nil
+	}
+	return []evidence.Fact{{Name: "setting." + key, Value: evidence.TextOf(value)}}
+}
+
+// runEvent states a tracked run for the diagnosis.
+func runEvent(r *evidence.TrackedRun) evidence.Event {
+	points, last, end := int64(0), int64(evidence.None), int64(0)
+	for _, t := range r.Tracks {
+		end = max(end, t.Series.Last.Offset)
+		if t.System {
+			continue
+		}
+		points += t.Series.Count
+		if t.Axis != evidence.AxisStep {
+			continue
+		}
+		for _, s := range t.Segments {
+			last = max(last, s.Last.Step)
+		}
+	}
+	a := evidence.Attrs{"tracker": evidence.TextOf(r.Tracker), "status": evidence.TextOf(string(r.Status)), "keeps": evidence.TextOf(string(r.Keeps)),
+		"series": evidence.IntOf(int64(len(r.Tracks))), "points": evidence.IntOf(points), "damaged": evidence.IntOf(int64(len(r.Damage)))}
+	for name, text := range map[string]string{"id": r.ID, "folder": r.Folder, "writer": r.Writer, "said": r.StatusSaid} {
+		if text != "" {
+			a[name] = evidence.TextOf(text)
+		}
+	}
+	if r.HasExit {
+		a["code"] = evidence.IntOf(r.Exit)
+	}
+	if last != evidence.None {
+		a["last_step"] = evidence.IntOf(last)
+	}
+	sp := r.StatusSpan
+	if sp.Artifact == "" {
+		sp = evidence.Span{Artifact: r.Artifact, Kind: "record", Offset: end}
+	}
+	return evidence.Event{Kind: evidence.TrackerRun, Who: evidence.Nobody(), Stamp: r.Newest, Step: last, Text: sp.Quote, Span: sp, Attrs: a}
+}

@@ -1,0 +1,305 @@
+package reader
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// Tracked is a Sink that takes tracked runs whole, once their artifact was read. They
+// belong to the sink from then on. A Sink that is none gets the series, events and facts
+// of a run all the same.
+type Tracked interface {
+	TrackedRun(*evidence.TrackedRun)
+}
+
+// EveryPoint is a Sink that wants each point of tracked runs as it is read, in the order
+// of the artifact. p must not be kept; wall is seconds since 1970, 0 where unknown.
+type EveryPoint interface {
+	Point(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64)
+}
+
+// A Gatherer reads artifacts that other files belong to: the tables beside a database, the
+// files of a run whose description is the artifact. Anchor says of the file at a slash
+// path where the artifact that it belongs to lies: its folder and a pattern of its base
+// name as path.Match has it. Files whose anchor was found are not artifacts of their
+// own; Input.Dir holds them. A file whose anchor is not there is one.
+type Gatherer interface {
+	Reader
+	Anchor(path string) (dir, pattern string, ok bool)
+}
+
+// Bounds of what a Recording keeps of one artifact.
+const (
+	maxTracks     = 4096
+	maxSettings   = 2048
+	maxSetting    = 4096 // bytes of one value
+	maxRunDamages = 256
+	maxRunEvents  = 5  // non-finite events of one series
+	quietPoints   = 10 // finite points after which a non-finite one is news again
+	fullTracks    = 128
+	smallSample   = 64 // points kept of each series beyond fullTracks
+)
+
+var errTracks = errors.New("over limit: too many metric series, later ones are not kept")
+
+// A Recording takes the points of one tracked run and makes of them what every later
+// stage needs: the run with its tracks for a Tracked sink, and series, events and facts
+// for the diagnosis. Readers of trackers fill in Run, ask for tracks, add points, and
+// Close it. It is used by one goroutine.
+type Recording struct {
+	Run evidence.TrackedRun
+
+	s      Sink
+	every  EveryPoint // or nil
+	whole  Tracked    // or nil
+	tracks map[string]*Track
+	taken  map[evidence.SeriesKey]bool
+	told   bool
+}
+
+// A Track takes the points of one series.
+type Track struct {
+	*evidence.Track
+	rec    *Recording
+	label  string // metric of its events
+	scale  float64
+	quiet  bool // a non-finite value is no news about the training
+	finite int64
+	events int
+	lastOK evidence.Mark
+	hasOK  bool
+	min    int64 // highest step so far of the present segment
+	p      evidence.Point
+}
+
+// NewRecording returns an empty recording of a run in an artifact.
+func NewRecording(s Sink, tracker, artifact string) *Recording {
+	r := &Recording{Run: evidence.TrackedRun{Tracker: tracker, Artifact: artifact, Status: evidence.RunUnknown, Keeps: evidence.KeepsAll},
+		s: s, tracks: map[string]*Track{}, taken: map[evidence.SeriesKey]bool{}}
+	r.every, _ = s.(EveryPoint)
+	r.whole, _ = s.(Tracked)
+	return r
+}
+
+// A Place is where a point stands: a line, record or row, counted from 1, and its bytes.
+type Place struct {
+	Line, Offset int64
+	Length       int32
+}
+
+// Track returns the track of a name, which is the tracker's own; nil when there are too
+// many. The first value decides the unit of a size that states none.
+func (r *Recording) Track(name string, system bool, first float64) *Track {
+	if t := r.tracks[name]; t != nil {
+		return t
+	}
+	if len(r.tracks) >= maxTracks {
+		if !r.told {
+			r.told = true
+			r.Damage(evidence.RunDamage{Kind: evidence.OverBound, Span: evidence.Span{Artifact: r.Run.Artifact, Kind: "record"}, Text: errTracks.Error()})
+		}
+		r.Run.MoreTracks++ // points, until Close counts the names it cannot keep
+		return nil
+	}
+	m := MeaningOf(name, system, first)
+	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, label: m.Name, scale: m.Scale, quiet: m.Quiet}
+	key := evidence.SeriesKey{Name: m.Name, Source: r.Run.Tracker, Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit}
+	if m.Device != "" {
+		key.Source += " " + m.Device
+	}
+	if m.Peak {
+		key.Source += " peak"
+	}
+	if r.Run.Keeps == evidence.Replaced && m.Name == "loss" {
+		key.Trust = evidence.Filtered
+	}
+	if r.taken[key] || m.Name == "" {
+		key.Name = strings.ToLower(name)
+	}
+	r.taken[key] = true
+	if m.Known {
+		t.Series = r.s.Series(key)
+	} else {
+		t.Series = evidence.NewSeries(key)
+		if r.whole == nil {
+			t.Series.Reduce(2)
+		}
+	}
+	if len(r.tracks) >= fullTracks {
+		t.Series.Reduce(smallSample)
+	}
+	if t.label == "" {
+		t.label = key.Name
+	}
+	r.tracks[name] = t
+	r.Run.Tracks = append(r.Run.Tracks, t.Track)
+	return t
+}
+
+// Add appends the next point. step is evidence.None where none is stated, wall seconds
+// since 1970 and 0 where unknown.
+func (t *Track) Add(step int64, wall, v float64, at Place) {
+	p := &t.p
+	*p = evidence.Point{Step: step, Value: v * t.scale, Line: at.Line, Offset: at.Offset, Length: at.Length}
+	bad := v-v != 0
+	if wall > 0 && (bad || t.Series.WillSample()) {
+		st := StampAt(wall)
+		p.Stamp = &st
+	}
+	t.Series.Append(p)
+	if t.rec.every != nil {
+		q := *p
+		q.Value = v
+		t.rec.every.Point(&t.rec.Run, t.Track, &q, wall)
+	}
+	mark := evidence.Mark{Step: step, Ordinal: p.Ordinal, Line: at.Line, Offset: at.Offset}
+	t.segment(mark, wall)
+	if !bad {
+		t.finite++
+		t.lastOK, t.hasOK = mark, true
+		return
+	}
+	t.bad(mark, wall, v, p)
+}
+
+// segment puts the point into the present segment, or begins one.
+func (t *Track) segment(m evidence.Mark, wall float64) {
+	n := len(t.Segments)
+	fresh := n == 0 || m.Step != evidence.None && m.Step <= t.min && t.Steps
+	if m.Step != evidence.None {
+		t.Steps = true
+		t.min = m.Step
+	}
+	if wall > 0 {
+		if t.FirstWall == 0 {
+			t.FirstWall = wall
+		}
+		t.LastWall = wall
+	}
+	if fresh && n >= evidence.MaxSegments {
+		t.MoreSegments++
+		fresh = false
+	}
+	if fresh {
+		t.Segments = append(t.Segments, evidence.Segment{First: m, FirstWall: wall, Artifact: t.rec.Run.Artifact})
+		t.hasOK = false
+		n++
+	}
+	s := &t.Segments[n-1]
+	s.Last, s.LastWall = m, wall
+	s.N++
+}
+
+// bad notes a point that is not finite, and makes an event of it where it is news.
+func (t *Track) bad(m evidence.Mark, wall, v float64, p *evidence.Point) {
+	switch {
+	case math.IsNaN(v):
+		t.NaN++
+	case v > 0:
+		t.PosInf++
+	default:
+		t.NegInf++
+	}
+	s := &t.Segments[len(t.Segments)-1]
+	if s.Bad == 0 {
+		s.FirstBad, s.BadWall = m, wall
+		s.LastFinite, s.HasFinite = t.lastOK, t.hasOK
+	}
+	s.Bad++
+	if (t.Series.Bad == 1 || t.finite >= quietPoints) && !t.quiet && !t.System && t.events < maxRunEvents {
+		t.events++
+		t.rec.s.Event(evidence.Event{Kind: evidence.NonfiniteValue, Who: evidence.Nobody(), Stamp: p.When(), Step: m.Step,
+			Text: t.Name + " = " + FormatValue(v), Span: t.span(p, t.Name+" = "+FormatValue(v)),
+			Attrs: evidence.Attrs{"metric": evidence.TextOf(t.label), "value": evidence.TextOf(FormatValue(v)), "trust": evidence.TextOf(string(t.Series.Key.Trust)), "hidden": evidence.BoolOf(false)}})
+	}
+	t.finite = 0
+}
+
+func (t *Track) span(p *evidence.Point, quote string) evidence.Span {
+	return evidence.Span{Artifact: t.rec.Run.Artifact, Kind: "record", Record: p.Line, Offset: p.Offset, Length: int64(p.Length), Quote: quote}
+}
+
+// Suspect notes that the last n points added may stand for values that were not
+// finite.
+func (t *Track) Suspect(n int64, reason string) {
+	if len(t.Segments) == 0 || n <= 0 {
+		return
+	}
+	last := t.Segments[len(t.Segments)-1].Last
+	first := last
+	first.Ordinal -= n - 1
+	t.suspect(evidence.Suspect{Run: evidence.Run{First: first, Last: last}, Reason: reason})
+}
+
+// SuspectRun is Suspect for points whose places are known.
+func (t *Track) SuspectRun(run evidence.Run, reason string) {
+	t.suspect(evidence.Suspect{Run: run, Reason: reason})
+}
+
+func (t *Track) suspect(s evidence.Suspect) {
+	if n := len(t.Suspects); n > 0 && t.Suspects[n-1].Reason == s.Reason && t.Suspects[n-1].Last.Ordinal+1 == s.First.Ordinal {
+		t.Suspects[n-1].Last = s.Last
+		return
+	}
+	if len(t.Suspects) >= evidence.MaxSuspects {
+		t.MoreSuspects += s.Len()
+		return
+	}
+	t.Suspects = append(t.Suspects, s)
+}
+
+// Setting notes one key of the configuration and states it as a fact.
+func (r *Recording) Setting(name, value string, at evidence.Span) {
+	if len(r.Run.Settings) >= maxSettings {
+		r.Run.MoreSettings++
+		return
+	}
+	if len(value) > maxSetting {
+		value = strings.ToValidUTF8(value[:maxSetting], "") + "…"
+	}
+	r.Run.Settings = append(r.Run.Settings, evidence.RunSetting{Name: name, Value: value, Span: at})
+	for _, f := range SettingFacts(name, value) {
+		f.Who, f.Span = evidence.Nobody(), at
+		r.s.Fact(f)
+	}
+}
+
+// Damage notes a damaged part, for the run and for the sink.
+func (r *Recording) Damage(d evidence.RunDamage) {
+	if len(r.Run.Damage) < maxRunDamages {
+		r.Run.Damage = append(r.Run.Damage, d)
+	}
+	r.s.Damage(d.Span, errors.New(string(d.Kind)+": "+d.Text))
+}
+
+// Close states what is known of the run as a whole and hands it over.
+func (r *Recording) Close() {
+	for _, t := range r.Run.Tracks {
+		if w := t.LastWall; w > 0 && (!r.Run.Newest.Known() || StampAt(w).Time.After(r.Run.Newest.Time)) {
+			r.Run.Newest = StampAt(w)
+		}
+	}
+	r.s.Event(runEvent(&r.Run))
+	if r.whole != nil {
+		r.whole.TrackedRun(&r.Run)
+	}
+}
+
+// StampAt is the stamp of a time in seconds since 1970, which trackers keep in UTC.
+func StampAt(wall float64) evidence.Stamp {
+	if !(wall > 0 && wall < 1e11) {
+		return evidence.Stamp{}
+	}
+	whole, frac := math.Modf(wall)
+	t := time.Unix(int64(whole), int64(math.Round(frac*1e6))*1e3).UTC()
+	return evidence.Stamp{Time: t, Written: t.Format("2006-01-02T15:04:05.999999Z"), Zone: "Z", Error: time.Millisecond, Clock: "wall"}
+}
+
+// FormatValue writes a value the way all reports do: NaN, +Inf, -Inf, or the shortest
+// number that reads back the same.
+func FormatValue(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -1,0 +1,147 @@
+// Package repair writes a repaired copy of what an experiment tracker recorded: a copy in
+// which the values that are not finite are gone and the failed segment is marked, beside
+// which everything else stays as it was. The source is only ever read. What is done
+// to which point is decided here, once, for all formats; a folder below writes each.
+package repair
+
+import (
+	"context"
+	"io"
+	"io/fs"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// A Format writes the repaired copy of one tracker's data.
+type Format interface {
+	// Name is the manifest's format.
+	Name() string
+	// Claims reports whether the source is of this format, from what was read of it.
+	Claims(src *Source, runs []*evidence.TrackedRun) bool
+	// Copy writes the whole copy into out, asking plan about every point in the order in
+	// which the reader of the format met it. It returns an error without having to clean up:
+	// out is given up then.
+	Copy(ctx context.Context, src *Source, out *Out, plan *Plan) error
+}
+
+// A Source is what is copied: a folder, or a file in one. It can only be read, and what is
+// opened through it is watched: its digest, size and time are compared when the copy
+// is complete.
+type Source struct {
+	Path string // as the user named it, slash-separated
+	File string // base name where the source is one file, "" for a folder
+	FS   fs.FS  // the folder; links lead nowhere
+}
+
+// Artifact is how readers name the file at a path below the source.
+func (s *Source) Artifact(name string) string {
+	if s.File != "" {
+		return s.Path
+	}
+	return s.Path + "/" + name
+}
+
+// An Out is the copy while it is written: a folder beside the final one, which it becomes
+// when everything is there and checked, and that is removed otherwise.
+type Out struct {
+	dir string
+}
+
+// Create makes a file of the copy at a slash path, and the folders it lies in. It fails
+// where the file is there already.
+func (o *Out) Create(name string) (io.WriteCloser, error) { return o.create(name) }
+
+// Path is where a file of the copy lies while it is written, for libraries that open a
+// database by name; its folder exists afterwards.
+func (o *Out) Path(name string) (string, error) { return o.path(name) }
+
+// CopyFile copies a file of the source as it is.
+func (o *Out) CopyFile(ctx context.Context, src *Source, name string) error {
+	return o.copyFile(ctx, src, name)
+}
+
+// An Action is what becomes of a point.
+type Action uint8
+
+const (
+	Keep Action = iota
+	Drop        // taken out
+	Hold        // its value is replaced by the one returned with it
+)
+
+// A RunKey names a run of the source: the tracker's id, or the folder where it has none,
+// and the writer.
+type RunKey struct{ ID, Folder, Writer string }
+
+// KeyOf is the key of a run as it was read.
+func KeyOf(r *evidence.TrackedRun) RunKey {
+	if r.ID != "" {
+		return RunKey{ID: r.ID, Writer: r.Writer}
+	}
+	return RunKey{Folder: r.Folder, Writer: r.Writer}
+}
+
+// A Plan says what becomes of every point, how each run is marked, and keeps the account.
+// It is made from a complete reading of the source.
+type Plan struct {
+	Policy incident.RepairPolicy
+	Marker string // series name, inquest/failed_segment by default
+	// Changes and Left take what a format did beside its points, and what it had to leave;
+	// one sentence each.
+	Changes, Left []string
+
+	runs map[RunKey]*Run
+	keys []RunKey
+}
+
+// A Run is what the plan says of one run.
+type Run struct {
+	Key      RunKey
+	Read     *evidence.TrackedRun // as it was read; of several files the first
+	Affected bool                 // some point is dropped or held
+	NewID    string               // under which a copy that can be uploaded goes
+	// Status is what the copy is to state where the source says that a dead run is running,
+	// "" where it is to be left.
+	Status evidence.RunStatus
+	Newest float64 // seconds since 1970 of the newest point, 0 unknown
+	Note   string  // for people, Markdown, a few lines
+	Short  string  // the same in one line
+	JSON   string  // for machines: segments by series, at most 4000 bytes
+
+	series map[seriesKey]*Series
+	marks  []Mark
+}
+
+type seriesKey struct{ artifact, name string }
+
+// A Mark is a point of the marker series: 1 within a failed segment, 0 at the finite step
+// before and after it.
+type Mark struct {
+	Step  int64 // evidence.None where none is stated
+	Wall  float64
+	Value float64
+}
+
+// A Series decides about the points of one series of one file.
+type Series struct{ state seriesState }
+
+// Run returns what the plan says of a run; an empty one for a run that was not read.
+func (p *Plan) Run(key RunKey) *Run { return p.run(key) }
+
+// Runs returns all runs in the order in which they were read.
+func (p *Plan) Runs() []*Run { return p.all() }
+
+// Series returns the decisions about a series of a file (Source.Artifact).
+func (r *Run) Series(artifact, name string) *Series { return r.get(artifact, name) }
+
+// Next decides about the next point in the order of the file, and accounts for it. The
+// value is what to write: v, or the last finite one for Hold.
+func (s *Series) Next(step int64, wall, v float64) (Action, float64) { return s.next(step, wall, v) }
+
+// Marks returns the marker series of a run by rising step; none where nothing failed.
+func (r *Run) Marks() []Mark { return r.marks }
+
+// Mark returns the marker's value at a logged step, for formats that have one row a step;
+// ok is false where the row needs no mark.
+func (r *Run) Mark(step int64) (v float64, ok bool) { return r.mark(step) }
