@@ -97,18 +97,20 @@ type RunSetting struct {
 
 // A TrackedSeries is one series of a run.
 type TrackedSeries struct {
-	Name     string        `json:"name"`
-	Meaning  string        `json:"meaning"` // canonical name, "" where none is known
-	System   bool          `json:"system"`
-	Axis     string        `json:"axis"` // step, samples, epoch, own
-	Unit     string        `json:"unit"`
-	Count    int64         `json:"count"`
-	NaN      int64         `json:"nan"`
-	PosInf   int64         `json:"pos_inf"`
-	NegInf   int64         `json:"neg_inf"`
-	Zeros    int64         `json:"zeros"`
-	Suspects int64         `json:"suspects"` // points whose finite value may stand for one that was not
-	Why      []string      `json:"suspect_reasons"`
+	Name     string   `json:"name"`
+	Meaning  string   `json:"meaning"` // canonical name, "" where none is known
+	System   bool     `json:"system"`
+	Axis     string   `json:"axis"` // step, samples, epoch, own
+	Unit     string   `json:"unit"`
+	Count    int64    `json:"count"`
+	NaN      int64    `json:"nan"`
+	PosInf   int64    `json:"pos_inf"`
+	NegInf   int64    `json:"neg_inf"`
+	Zeros    int64    `json:"zeros"`
+	Suspects int64    `json:"suspects"` // points whose finite value may stand for one that was not
+	Why      []string `json:"suspect_reasons"`
+	// Doubtful are the stretches that Suspects counts, in the order of writing, bounded.
+	Doubtful []Doubt       `json:"suspect_segments"`
 	First    *TrackedPoint `json:"first"`
 	Last     *TrackedPoint `json:"last"`
 	Min      *TrackedPoint `json:"min"` // over finite values
@@ -132,6 +134,15 @@ type TrackedPoint struct {
 	Time  *string        `json:"time"`
 	Value Number         `json:"value"`
 	Span  *evidence.Span `json:"span,omitempty"` // where it stands; omitted in samples
+}
+
+// A Doubt is an unbroken stretch of points whose finite value may stand for one that was
+// not.
+type Doubt struct {
+	First  *int64 `json:"first_step"`
+	Last   *int64 `json:"last_step"`
+	Count  int64  `json:"count"`
+	Reason string `json:"reason"`
 }
 
 // An Onset says between which two logged points a series ceased to be finite: the true

@@ -31,6 +31,7 @@ const (
 type Options struct {
 	Width int    // columns of text, MinWidth to MaxWidth; 0 is 100
 	Color bool   // terminal colours; every report is complete without them
+	ASCII bool   // curves are drawn without characters beyond ASCII
 	Full  bool   // all of it; otherwise text has at most 40 lines
 	For   string // engineer, on-call, executive; "" is engineer
 }
