@@ -166,6 +166,14 @@ func NewSegment(k SeriesKey, from int64) *Series {
 	return s
 }
 
+// NewDense returns an empty series whose sample has up to most points, which may be more
+// than MaxPoints: for plots and comparisons step by step. No evidence file holds one.
+func NewDense(k SeriesKey, most int) *Series {
+	s := NewSegment(k, 0)
+	s.most = max(most, 2)
+	return s
+}
+
 // Reduce lowers the bound of the sample, so that the series of a thousand ranks
 // fit in memory together; one over the present bound leaves it, and it is at least
 // 2. The points outside the sample have their times behind it as far as the
@@ -409,6 +417,9 @@ func (s *Series) extendBad(b *Series) {
 	s.BadRun += b.BadRun
 	s.Bad += b.Bad
 }
+
+// Sampled returns how many points the sample has.
+func (s *Series) Sampled() int { return len(s.sample) }
 
 // All yields the kept points in order, the last one included, without a copy of
 // them all.

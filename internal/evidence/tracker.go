@@ -127,7 +127,10 @@ type Segment struct {
 	Bad         int64 // non-finite points
 	FirstBad    Mark  // valid if Bad > 0
 	BadWall     float64
+	BadValue    float64
 	LastFinite  Mark // last finite point before FirstBad; valid if HasFinite
+	FiniteWall  float64
+	FiniteValue float64
 	HasFinite   bool // some point before FirstBad was finite
 	FirstWall   float64
 	LastWall    float64

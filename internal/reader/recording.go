@@ -11,8 +11,9 @@ import (
 )
 
 // Tracked is a Sink that takes tracked runs whole, once their artifact was read. They
-// belong to the sink from then on. A Sink that is none gets the series, events and facts
-// of a run all the same.
+// belong to the sink from then on. It is asked for the series of every track, not only of
+// those that the diagnosis has a use for, so that it decides how much is kept of each. A Sink
+// that is none gets the series, events and facts of a run all the same.
 type Tracked interface {
 	TrackedRun(*evidence.TrackedRun)
 }
@@ -72,6 +73,8 @@ type Track struct {
 	finite int64
 	events int
 	lastOK evidence.Mark
+	okWall float64 // of lastOK
+	okVal  float64
 	hasOK  bool
 	min    int64 // highest step so far of the present segment
 	p      evidence.Point
@@ -122,13 +125,11 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 		key.Name = strings.ToLower(name)
 	}
 	r.taken[key] = true
-	if m.Known {
+	if m.Known || r.whole != nil {
 		t.Series = r.s.Series(key)
 	} else {
 		t.Series = evidence.NewSeries(key)
-		if r.whole == nil {
-			t.Series.Reduce(2)
-		}
+		t.Series.Reduce(2)
 	}
 	if len(r.tracks) >= fullTracks {
 		t.Series.Reduce(smallSample)
@@ -161,7 +162,7 @@ func (t *Track) Add(step int64, wall, v float64, at Place) {
 	t.segment(mark, wall)
 	if !bad {
 		t.finite++
-		t.lastOK, t.hasOK = mark, true
+		t.lastOK, t.okWall, t.okVal, t.hasOK = mark, wall, p.Value, true
 		return
 	}
 	t.bad(mark, wall, v, p)
@@ -207,8 +208,8 @@ func (t *Track) bad(m evidence.Mark, wall, v float64, p *evidence.Point) {
 	}
 	s := &t.Segments[len(t.Segments)-1]
 	if s.Bad == 0 {
-		s.FirstBad, s.BadWall = m, wall
-		s.LastFinite, s.HasFinite = t.lastOK, t.hasOK
+		s.FirstBad, s.BadWall, s.BadValue = m, wall, v
+		s.LastFinite, s.FiniteWall, s.FiniteValue, s.HasFinite = t.lastOK, t.okWall, t.okVal, t.hasOK
 	}
 	s.Bad++
 	if (t.Series.Bad == 1 || t.finite >= quietPoints) && !t.quiet && !t.System && t.events < maxRunEvents {

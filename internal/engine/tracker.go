@@ -1,0 +1,384 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/artifact"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/redact"
+	"github.com/inquest-dev/inquest/internal/tracker"
+)
+
+// TrackerOptions say which tracked runs are looked at, and how.
+type TrackerOptions struct {
+	tracker.Options
+	// Run names the runs that are wanted, by id, name, folder or the last element of the folder,
+	// as path.Match has it; "" is all.
+	Run string
+	// Points is how many points of a series a plot gets; 0 is 512.
+	Points int
+}
+
+// Bounds of what a reading of trackers keeps.
+const (
+	maxTrackedRuns = 4096
+	// trackedPoints bounds the points kept of all series of all runs, some 60 bytes each;
+	// leastPoints is kept of each series however many there are.
+	trackedPoints = 1 << 19
+	leastPoints   = 8
+	densePoints   = 1 << 13 // most that is kept of one series
+)
+
+// A TrackerReading is what the artifacts of experiment trackers among some paths hold.
+type TrackerReading struct {
+	// Runs are the runs as each artifact holds them, artifacts in the order of their paths
+	// and runs in the order of the artifact. Secrets in them are masked.
+	Runs      []*evidence.TrackedRun
+	Modified  map[string]time.Time // when each artifact was written last; missing where unknown
+	Artifacts []incident.Artifact
+	Limits    []incident.Statement
+	NotFound  []string
+
+	more int // runs beyond maxTrackedRuns
+}
+
+// ReadTrackers reads the artifacts of experiment trackers among the paths, one after the
+// other in the order of their paths, each series with a sample of at most 8192 points.
+// What is none is named under Limits, as is what could not be read. The error is ctx's,
+// or says why nothing could be looked at.
+func ReadTrackers(ctx context.Context, o Options, to TrackerOptions) (*TrackerReading, error) {
+	return readTrackers(ctx, o, to, nil)
+}
+
+// A PointFunc is given a point of a run as it is read. p is not to be kept; its value is as the
+// tracker states it. wall is seconds since 1970, 0 where unknown. An error ends the
+// reading.
+type PointFunc func(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) error
+
+// TrackerPoints reads as ReadTrackers does and hands over every point in the order of the
+// artifacts. What fn returns is returned.
+func TrackerPoints(ctx context.Context, o Options, to TrackerOptions, fn PointFunc) (*TrackerReading, error) {
+	return readTrackers(ctx, o, to, fn)
+}
+
+// Tracker says what the experiment trackers among the paths recorded. The error is as of
+// ReadTrackers.
+func Tracker(ctx context.Context, o Options, to TrackerOptions) (*incident.Tracker, error) {
+	got, err := ReadTrackers(ctx, o, to)
+	if err != nil {
+		return nil, err
+	}
+	return got.Show(o.Version, to), nil
+}
+
+// Show says what was recorded.
+func (t *TrackerReading) Show(version string, to TrackerOptions) *incident.Tracker {
+	out := &incident.Tracker{Schema: incident.TrackerSchema, Tool: incident.Tool{Name: "inquest", Version: version},
+		Limits: t.Limits, Artifacts: t.Artifacts, NotFound: t.NotFound}
+	runs := tracker.Merge(t.Runs)
+	out.Runs = tracker.Show(runs, to.shown(t))
+	out.Disagree = tracker.Disagreements(runs)
+	mask(out)
+	return out
+}
+
+// shown completes the options of what is shown.
+func (to TrackerOptions) shown(t *TrackerReading) tracker.Options {
+	o := to.Options
+	o.Points = cmp.Or(to.Points, evidence.MaxPoints)
+	o.Modified = t.Modified
+	return o
+}
+
+// tracks reports whether artifacts of a kind hold tracked runs: those that are neither the
+// run's own output nor a record of the machine.
+func tracks(kind string) bool {
+	return kind != "" && kind != logKind && kind != evidenceKind && !evidence.Beside(kind)
+}
+
+// logKind is the kind of the run's own output.
+const logKind = "ranklog"
+
+func readTrackers(ctx context.Context, o Options, to TrackerOptions, fn PointFunc) (*TrackerReading, error) {
+	seen, err := artifact.Look(ctx, o.Paths, o.look())
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	seen.Reduce()
+	sort.SliceStable(seen.Files, func(i, j int) bool { return seen.Files[i].Path < seen.Files[j].Path })
+	out := newTrackerReading()
+	var files []*artifact.File
+	others := 0
+	for i := range seen.Files {
+		switch f := &seen.Files[i]; {
+		case tracks(f.Kind):
+			files = append(files, f)
+		case f.Named && others < maxNamed:
+			others++
+			out.limit(evidence.Span{Artifact: f.Path, Kind: "record"}, "%s is of no experiment tracker and was not read%s.", f.Path, reason(f))
+		default:
+			others++
+		}
+	}
+	if n := others - len(out.Limits); n > 0 && (len(out.Limits) > 0 || len(files) == 0) {
+		what := "%d other files are of no experiment tracker and were not read."
+		if n == 1 {
+			what = "%d other file is of no experiment tracker and was not read."
+		}
+		out.limit(evidence.Span{}, what, n)
+	}
+	if err := out.read(ctx, o, to, files, fn); err != nil {
+		return nil, err
+	}
+	out.problems(seen)
+	return out, nil
+}
+
+func newTrackerReading() *TrackerReading {
+	return &TrackerReading{Modified: map[string]time.Time{}, Artifacts: []incident.Artifact{}, Limits: []incident.Statement{}, NotFound: []string{}}
+}
+
+// limit states something that was not read. A zero span is none.
+func (t *TrackerReading) limit(sp evidence.Span, format string, args ...any) {
+	s := incident.Statement{Text: fmt.Sprintf(format, args...), Spans: []evidence.Span{}}
+	if sp.Artifact != "" {
+		s.Spans = append(s.Spans, sp)
+	}
+	t.Limits = append(t.Limits, s)
+}
+
+// problems states what could not be looked at.
+func (t *TrackerReading) problems(seen *artifact.Seen) {
+	for _, p := range seen.Problems {
+		if slices.ContainsFunc(seen.Missing, func(m artifact.Problem) bool { return m.Path == p.Path }) {
+			continue // under NotFound
+		}
+		t.limit(evidence.Span{Artifact: p.Path, Kind: "record"}, "%s: %s", p.Path, p.Err.Error())
+	}
+	for _, p := range seen.Missing {
+		t.NotFound = append(t.NotFound, p.Path+": "+p.Err.Error())
+	}
+	slices.Sort(t.NotFound)
+}
+
+// read reads the files one after the other.
+func (t *TrackerReading) read(ctx context.Context, o Options, to TrackerOptions, files []*artifact.File, fn PointFunc) error {
+	byName, _ := o.readers()
+	points := max(min(densePoints, trackedPoints/32/max(len(files), 1)), leastPoints)
+	kept := 0
+	for n, f := range files {
+		sink := &runSink{Collector: reader.NewCollector(), points: points, take: func(r *evidence.TrackedRun) {
+			if !wanted(to.Run, r) {
+				return
+			}
+			if len(t.Runs) >= maxTrackedRuns {
+				t.more++
+				return
+			}
+			unsecretRun(r)
+			t.Runs = append(t.Runs, r)
+			for _, x := range r.Tracks {
+				kept += x.Series.Sampled()
+			}
+			for kept > trackedPoints && points > leastPoints {
+				points = max(points/2, leastPoints)
+				kept = t.reduce(points)
+			}
+		}}
+		if err := t.readOne(ctx, f, byName[f.Kind], sink, fn, to.Run); err != nil {
+			return err
+		}
+		if o.Progress != nil {
+			o.Progress(n+1, len(files))
+		}
+	}
+	if t.more > 0 {
+		t.limit(evidence.Span{}, "%d more runs were only counted; --run names the wanted ones.", t.more)
+	}
+	return nil
+}
+
+// reduce lowers the samples of all runs and returns how many points they have then.
+func (t *TrackerReading) reduce(points int) (kept int) {
+	for _, r := range t.Runs {
+		for _, x := range r.Tracks {
+			x.Series.Reduce(points)
+			kept += x.Series.Sampled()
+		}
+	}
+	return kept
+}
+
+// readOne reads one file into sink. The error is ctx's or fn's; what is wrong with the
+// file is put down.
+func (t *TrackerReading) readOne(ctx context.Context, f *artifact.File, r reader.Reader, sink *runSink, fn PointFunc, run string) error {
+	a := incident.Artifact{Path: f.Path, Kind: f.Kind, Size: f.Size, Fate: f.Fate, Note: f.Note,
+		Owner: incident.Owner{Job: f.Owner.Job, Attempt: f.Owner.Attempt, Host: f.Owner.Host, Rank: opt(f.Owner.Rank), Basis: f.Owner.Basis}}
+	defer func() { t.Artifacts = append(t.Artifacts, a) }()
+	if f.Fate != "" || r == nil || f.Open == nil {
+		return nil
+	}
+	if !f.ModTime.IsZero() {
+		t.Modified[f.Path] = f.ModTime
+	}
+	before := len(t.Runs) + t.more
+	n, digest, err := readInto(ctx, f, r, sink, fn, run)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if fe := (*pointError)(nil); errors.As(err, &fe) {
+		return fe.error
+	}
+	a.Fate = "read"
+	if n >= 0 {
+		a.Size, a.Digest = n, digest
+	}
+	for i, d := range sink.Damages {
+		if a.Fate, a.Note = "partly read", d.Err.Error(); i < maxNamed {
+			t.limit(d.Span, "%s: %s", f.Path, d.Err.Error())
+		}
+	}
+	if n := len(sink.Damages) - maxNamed; n > 0 {
+		t.limit(evidence.Span{Artifact: f.Path, Kind: "record"}, "%s: %d more damaged parts", f.Path, int64(n)+sink.Dropped.Damages)
+	}
+	if err != nil {
+		a.Fate, a.Note = "partly read", err.Error()
+		var over *artifact.LimitError
+		switch {
+		case errors.As(err, &over):
+			a.Fate = "over limit"
+		case len(t.Runs)+t.more == before:
+			a.Fate = "unreadable"
+		}
+		t.limit(evidence.Span{Artifact: f.Path, Kind: "record", Offset: max(a.Size, 0)}, "%s: %s", f.Path, err.Error())
+	}
+	a.Recognised = sink.points64
+	return nil
+}
+
+// readInto runs r over f. It returns how many bytes were read in order, -1 where none were, and
+// their digest.
+func readInto(ctx context.Context, f *artifact.File, r reader.Reader, sink *runSink, fn PointFunc, run string) (int64, string, error) {
+	var sum *digest
+	in := reader.Input{Artifact: f.Artifact, Size: f.Size, Dir: f.Dir(), Open: func() (io.ReadCloser, error) {
+		rc, err := f.Open()
+		if err != nil {
+			return nil, err
+		}
+		sum = newDigest(rc, f.Size)
+		return sum, nil
+	}}
+	if f.At != nil {
+		if at, closer, err := f.At(); err == nil {
+			in.At = at
+			defer closer.Close()
+		}
+	}
+	var err error
+	if fn == nil {
+		err = r.Read(ctx, in, sink)
+	} else {
+		pctx, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		err = r.Read(pctx, in, &pointSink{sink, run, func(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
+			if pctx.Err() == nil {
+				if err := fn(r, t, p, wall); err != nil {
+					stop(&pointError{err})
+				}
+			}
+		}})
+		if cause := (*pointError)(nil); errors.As(context.Cause(pctx), &cause) {
+			err = cause
+		}
+	}
+	if sum == nil {
+		return -1, "", err
+	}
+	return sum.n, sum.String(), err
+}
+
+// A pointError is one of who takes the points, not of the file.
+type pointError struct{ error }
+
+// A runSink takes whole runs. Events, facts and series for the diagnosis are bounded by
+// the Collector; the series of the runs are its own.
+type runSink struct {
+	*reader.Collector
+	points   int
+	points64 int64 // of all runs
+	take     func(*evidence.TrackedRun)
+}
+
+func (s *runSink) Series(k evidence.SeriesKey) *evidence.Series {
+	return evidence.NewDense(k, s.points)
+}
+
+// TrackedRun counts and takes a run.
+func (s *runSink) TrackedRun(r *evidence.TrackedRun) {
+	for _, t := range r.Tracks {
+		s.points64 += t.Series.Count
+	}
+	s.take(r)
+}
+
+// A pointSink is a runSink that is handed every point.
+type pointSink struct {
+	*runSink
+	run   string
+	every func(*evidence.TrackedRun, *evidence.Track, *evidence.Point, float64)
+}
+
+// Point hands on a point of a wanted run.
+func (s *pointSink) Point(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
+	if wanted(s.run, r) {
+		s.every(r, t, p, wall)
+	}
+}
+
+// wanted reports whether a pattern names a run.
+func wanted(pattern string, r *evidence.TrackedRun) bool {
+	if pattern == "" {
+		return true
+	}
+	for _, name := range [...]string{r.ID, r.Name, r.Folder, path.Base(r.Folder)} {
+		if ok, err := path.Match(pattern, name); ok || err != nil && pattern == name {
+			return true
+		}
+	}
+	return false
+}
+
+// unsecretRun masks the secrets of a run: values by the name of their setting as well as by
+// their own shape.
+func unsecretRun(r *evidence.TrackedRun) {
+	for i := range r.Settings {
+		s := &r.Settings[i]
+		s.Value, s.Span.Quote = redact.Text(s.Value), redact.Text(s.Span.Quote)
+		if s.Value == "" {
+			continue
+		}
+		if named := s.Name + "=" + s.Value; redact.Text(named) != named {
+			_, s.Value, _ = strings.Cut(redact.Text(named), "=")
+			s.Span.Quote = ""
+		}
+	}
+	r.StatusSaid, r.StatusSpan.Quote = redact.Text(r.StatusSaid), redact.Text(r.StatusSpan.Quote)
+	for i := range r.Notes {
+		r.Notes[i] = redact.Text(r.Notes[i])
+	}
+	for i := range r.Damage {
+		r.Damage[i].Text, r.Damage[i].Span.Quote = redact.Text(r.Damage[i].Text), redact.Text(r.Damage[i].Span.Quote)
+	}
+}
