@@ -31,7 +31,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/allocator", "internal/evidence"},
 	{"internal/memory", "internal/evidence internal/incident internal/allocator"},
 	{"internal/tracker", "internal/evidence internal/incident"},
-	{"internal/repair", "internal/evidence internal/incident"},
+	{"internal/repair", "internal/evidence internal/incident internal/format/textline"},
 	{"internal/repair/all", "internal/repair internal/repair/*"},
 	{"internal/repair/*", "internal/evidence internal/incident internal/repair internal/format/*"},
 	{"internal/detect", "internal/evidence"},

@@ -2,12 +2,17 @@
 // which the values that are not finite are gone and the failed segment is marked, beside
 // which everything else stays as it was. The source is only ever read. What is done
 // to which point is decided here, once, for all formats; a folder below writes each.
+//
+// The source is read three times. A Planner sees two complete readings: the first finds
+// what decides about a point only behind it (suspects, steps that are written again), the
+// second decides, accounts and finds the marks. The Format reads it the third time, asks
+// the Plan about every point, and writes. The copy is then read by the same readers, and
+// a Recount of it is set against the account.
 package repair
 
 import (
 	"context"
 	"io"
-	"io/fs"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -17,7 +22,8 @@ import (
 type Format interface {
 	// Name is the manifest's format.
 	Name() string
-	// Claims reports whether the source is of this format, from what was read of it.
+	// Claims reports whether runs of the source are of this format, from what was read of
+	// them. It is asked about one run at a time where several formats lie in one source.
 	Claims(src *Source, runs []*evidence.TrackedRun) bool
 	// Copy writes the whole copy into out, asking plan about every point in the order in
 	// which the reader of the format met it. It returns an error without having to clean up:
@@ -25,38 +31,22 @@ type Format interface {
 	Copy(ctx context.Context, src *Source, out *Out, plan *Plan) error
 }
 
-// A Source is what is copied: a folder, or a file in one. It can only be read, and what is
-// opened through it is watched: its digest, size and time are compared when the copy
-// is complete.
-type Source struct {
-	Path string // as the user named it, slash-separated
-	File string // base name where the source is one file, "" for a folder
-	FS   fs.FS  // the folder; links lead nowhere
-}
+// The files that lie beside what a Format writes, at the root of the copy.
+const (
+	ManifestName = "inquest-repair.json"
+	NoteName     = "inquest-repair.md"
+)
 
-// Artifact is how readers name the file at a path below the source.
-func (s *Source) Artifact(name string) string {
-	if s.File != "" {
-		return s.Path
-	}
-	return s.Path + "/" + name
-}
-
-// An Out is the copy while it is written: a folder beside the final one, which it becomes
-// when everything is there and checked, and that is removed otherwise.
-type Out struct {
-	dir string
-}
-
-// Create makes a file of the copy at a slash path, and the folders it lies in. It fails
-// where the file is there already.
+// Create makes a file of the copy at a slash path, and the folders it lies in. It has the
+// permissions of the file of that name in the source, where there is one. It fails where the
+// file is there already. What is written is on disk once Close has returned nil.
 func (o *Out) Create(name string) (io.WriteCloser, error) { return o.create(name) }
 
 // Path is where a file of the copy lies while it is written, for libraries that open a
 // database by name; its folder exists afterwards.
 func (o *Out) Path(name string) (string, error) { return o.path(name) }
 
-// CopyFile copies a file of the source as it is.
+// CopyFile copies a file of the source as it is, with its permissions and time.
 func (o *Out) CopyFile(ctx context.Context, src *Source, name string) error {
 	return o.copyFile(ctx, src, name)
 }
@@ -83,7 +73,7 @@ func KeyOf(r *evidence.TrackedRun) RunKey {
 }
 
 // A Plan says what becomes of every point, how each run is marked, and keeps the account.
-// It is made from a complete reading of the source.
+// It is made by a Planner from two complete readings of the source.
 type Plan struct {
 	Policy incident.RepairPolicy
 	Marker string // series name, inquest/failed_segment by default
@@ -92,24 +82,29 @@ type Plan struct {
 	Changes, Left []string
 
 	runs map[RunKey]*Run
-	keys []RunKey
+	list []*Run
 }
 
 // A Run is what the plan says of one run.
 type Run struct {
-	Key      RunKey
-	Read     *evidence.TrackedRun // as it was read; of several files the first
-	Affected bool                 // some point is dropped or held
-	NewID    string               // under which a copy that can be uploaded goes
+	Key  RunKey
+	Read *evidence.TrackedRun // as it was read; of several files the first
+	// Affected: some point is dropped or held for its value, so that the run is to be
+	// marked. A run that is not affected may lose points that were written again later.
+	Affected bool
+	NewID    string // under which a copy that can be uploaded goes
 	// Status is what the copy is to state where the source says that a dead run is running,
-	// "" where it is to be left.
+	// or has no word for its end; "" where it is to be left.
 	Status evidence.RunStatus
 	Newest float64 // seconds since 1970 of the newest point, 0 unknown
-	Note   string  // for people, Markdown, a few lines
+	Clean  int64   // last step before the first affected one at which the curve is real; evidence.None where none is known
+	Note   string  // for people, Markdown, a few lines; "" where nothing was done to a point
 	Short  string  // the same in one line
 	JSON   string  // for machines: segments by series, at most 4000 bytes
 
+	plan   *Plan
 	series map[seriesKey]*Series
+	order  []*Series
 	marks  []Mark
 }
 
@@ -124,24 +119,32 @@ type Mark struct {
 }
 
 // A Series decides about the points of one series of one file.
-type Series struct{ state seriesState }
+type Series struct {
+	key                seriesKey
+	state              seriesState
+	failed, suspicious []stretch
+}
 
 // Run returns what the plan says of a run; an empty one for a run that was not read.
 func (p *Plan) Run(key RunKey) *Run { return p.run(key) }
 
 // Runs returns all runs in the order in which they were read.
-func (p *Plan) Runs() []*Run { return p.all() }
+func (p *Plan) Runs() []*Run { return p.list }
 
-// Series returns the decisions about a series of a file (Source.Artifact).
+// Series returns the decisions about a series of a file (Source.Artifact). A series that
+// the readers did not keep has its points decided by their values alone.
 func (r *Run) Series(artifact, name string) *Series { return r.get(artifact, name) }
 
 // Next decides about the next point in the order of the file, and accounts for it. The
 // value is what to write: v, or the last finite one for Hold.
-func (s *Series) Next(step int64, wall, v float64) (Action, float64) { return s.next(step, wall, v) }
+func (s *Series) Next(step int64, wall, v float64) (Action, float64) {
+	return s.state.next(step, wall, v)
+}
 
-// Marks returns the marker series of a run by rising step; none where nothing failed.
+// Marks returns the marker series of a run by rising step; none where nothing failed. Marks
+// without a step come last, by time.
 func (r *Run) Marks() []Mark { return r.marks }
 
 // Mark returns the marker's value at a logged step, for formats that have one row a step;
-// ok is false where the row needs no mark.
+// ok is false where the row needs no mark, and for evidence.None.
 func (r *Run) Mark(step int64) (v float64, ok bool) { return r.mark(step) }
