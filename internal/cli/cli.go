@@ -77,6 +77,7 @@ var commands = []func(*app) *cobra.Command{
 	diagnoseCommand,
 	scanCommand,
 	memoryCommand,
+	trackerCommand,
 	explainCommand,
 	newCommand,
 	debugCommand,

@@ -23,8 +23,8 @@ import (
 // TrackerOptions say which tracked runs are looked at, and how.
 type TrackerOptions struct {
 	tracker.Options
-	// Run names the runs that are wanted, by id, name, folder or the last element of the folder,
-	// as path.Match has it; "" is all.
+	// Run is a pattern, as of Series, for the id, name, folder or last element of the folder of
+	// the runs that are wanted; "" is all.
 	Run string
 	// Points is how many points of a series a plot gets; 0 is 512.
 	Points int
@@ -101,9 +101,9 @@ func (to TrackerOptions) shown(t *TrackerReading) tracker.Options {
 	return o
 }
 
-// tracks reports whether artifacts of a kind hold tracked runs: those that are neither the
+// tracked reports whether artifacts of a kind hold tracked runs: those that are neither the
 // run's own output nor a record of the machine.
-func tracks(kind string) bool {
+func tracked(kind string) bool {
 	return kind != "" && kind != logKind && kind != evidenceKind && !evidence.Beside(kind)
 }
 
@@ -123,7 +123,7 @@ func readTrackers(ctx context.Context, o Options, to TrackerOptions, fn PointFun
 	others := 0
 	for i := range seen.Files {
 		switch f := &seen.Files[i]; {
-		case tracks(f.Kind):
+		case tracked(f.Kind):
 			files = append(files, f)
 		case f.Named && others < maxNamed:
 			others++
@@ -264,7 +264,7 @@ func (t *TrackerReading) readOne(ctx context.Context, f *artifact.File, r reader
 		}
 		t.limit(evidence.Span{Artifact: f.Path, Kind: "record", Offset: max(a.Size, 0)}, "%s: %s", f.Path, err.Error())
 	}
-	a.Recognised = sink.points64
+	a.Recognised = sink.count
 	return nil
 }
 
@@ -316,11 +316,12 @@ type pointError struct{ error }
 // the Collector; the series of the runs are its own.
 type runSink struct {
 	*reader.Collector
-	points   int
-	points64 int64 // of all runs
-	take     func(*evidence.TrackedRun)
+	points int
+	count  int64 // points of all runs
+	take   func(*evidence.TrackedRun)
 }
 
+// Series returns a new series with the sink's bound.
 func (s *runSink) Series(k evidence.SeriesKey) *evidence.Series {
 	return evidence.NewDense(k, s.points)
 }
@@ -328,7 +329,7 @@ func (s *runSink) Series(k evidence.SeriesKey) *evidence.Series {
 // TrackedRun counts and takes a run.
 func (s *runSink) TrackedRun(r *evidence.TrackedRun) {
 	for _, t := range r.Tracks {
-		s.points64 += t.Series.Count
+		s.count += t.Series.Count
 	}
 	s.take(r)
 }
@@ -352,12 +353,7 @@ func wanted(pattern string, r *evidence.TrackedRun) bool {
 	if pattern == "" {
 		return true
 	}
-	for _, name := range [...]string{r.ID, r.Name, r.Folder, path.Base(r.Folder)} {
-		if ok, err := path.Match(pattern, name); ok || err != nil && pattern == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{r.ID, r.Name, r.Folder, path.Base(r.Folder)}, tracker.Glob(pattern))
 }
 
 // unsecretRun masks the secrets of a run: values by the name of their setting as well as by

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inquest-dev/inquest/internal/engine"
+	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/report"
+)
+
+var errNoTracked = errors.New("no run of an experiment tracker in what was named")
+
+// Points of each series' plot.
+const (
+	textPoints = 2048
+	pagePoints = 8192
+	jsonPoints = 512 // 8192 with --full
+)
+
+const trackerLong = `tracker reads what experiment trackers left on disk: TensorBoard event files, W&B
+run folders, MLflow stores, Hugging Face's trainer_state.json, tables and lines of
+metrics, and others. It reads them only: what it writes is a report, or a copy.`
+
+const showLong = `show says what was recorded of each run: its series with their steps, where each
+ceased to be finite (between which two logged steps), where writing began again
+after a resume, what is damaged, how the run ended as far as its files prove it,
+and what the format cannot show. Two trackers of one run that do not hold the
+same are named.
+
+A run that has no end on record is taken for dead only where its newest point is
+older than --stale; the report names the rule.
+
+--format csv writes every point, as the files have them.
+
+Status: 0 a run was read; 1 none could be; 2 wrong usage; 130 interrupted.`
+
+const showExample = `  inquest tracker show runs/
+  inquest tracker show wandb/run-20260801_101500-3k2j9x1p
+  inquest tracker show --series '*loss*' mlruns/ mlflow.db
+  inquest tracker show --format html -o curves.html runs/ output/trainer_state.json
+  inquest tracker show --format csv --run 3k2j9x1p wandb/ > points.csv`
+
+func trackerCommand(a *app) *cobra.Command {
+	cmd := needsCommand(&cobra.Command{Use: "tracker", Short: "Read what experiment trackers recorded, and set it against the job's log", Long: trackerLong})
+	cmd.AddCommand(trackerShowCommand(a))
+	return cmd
+}
+
+// trackerFlags are the values of the flags that show and align share.
+type trackerFlags struct {
+	output
+	run, series string
+	stale       time.Duration
+}
+
+func (t *trackerFlags) flags(cmd *cobra.Command, formats []string) {
+	f := cmd.Flags()
+	f.StringVar(&t.format, "format", "text", strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
+	f.StringVarP(&t.file, "output", "o", "", "write to this file; - is standard output")
+	f.BoolVar(&t.full, "full", false, "print everything, not only the first 40 lines' worth")
+	f.StringVar(&t.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
+	t.widthFlag(cmd)
+	f.StringVar(&t.run, "run", "", "only runs with this id, name or folder; * and ? stand for any characters")
+	f.StringVar(&t.series, "series", "", "only series with such a name; * and ? stand for any characters")
+	f.DurationVar(&t.stale, "stale", 10*time.Minute, "how old the newest point of a run without an end must be for it to be taken for dead")
+}
+
+// options checks the flags and says what they ask for.
+func (t *trackerFlags) options(formats []string) (engine.TrackerOptions, error) {
+	o := engine.TrackerOptions{Run: t.run}
+	o.Series, o.Stale, o.Now = t.series, t.stale, time.Now()
+	if err := t.checkWidth(); err != nil {
+		return o, err
+	}
+	if err := errors.Join(oneOf("format", t.format, formats...), oneOf("color", t.color, "auto", "always", "never")); err != nil {
+		return o, err
+	}
+	if t.stale <= 0 {
+		return o, fmt.Errorf("%w: --stale %s; it is a length of time, as 10m", errUsage, t.stale)
+	}
+	switch {
+	case t.format == "html", t.format == "json" && t.full:
+		o.Points = pagePoints
+	case t.format == "json":
+		o.Points = jsonPoints
+	default:
+		o.Points = textPoints
+	}
+	return o, nil
+}
+
+func trackerShowCommand(a *app) *cobra.Command {
+	var t trackerFlags
+	formats := append(report.TrackerFormats(), "csv")
+	cmd := &cobra.Command{
+		Use:     "show RUN...",
+		Short:   "Say what trackers recorded of a run: curves, where they broke, how it ended",
+		Long:    showLong,
+		Example: showExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%w: name what a tracker left: a folder, a file, an archive, or - for standard input", errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.trackerShow(cmd, args, &t, formats) },
+	}
+	t.flags(cmd, formats)
+	return cmd
+}
+
+// trackerShow runs the command.
+func (a *app) trackerShow(cmd *cobra.Command, args []string, t *trackerFlags, formats []string) error {
+	to, err := t.options(formats)
+	if err != nil {
+		return err
+	}
+	if err := t.spares(args); err != nil {
+		return err
+	}
+	o, err := a.options(args)
+	if err != nil {
+		return err
+	}
+	o.Progress = a.progress()
+	a.warnMissing(args, t.format)
+	runs := 0
+	if t.format == "csv" {
+		err = a.write(t.output, func(w io.Writer, _ report.Options) error {
+			got, err := writePoints(cmd, o, to, w)
+			if err == nil {
+				runs = len(got.Runs)
+			}
+			return err
+		})
+	} else {
+		var got *engine.TrackerReading
+		if got, err = engine.ReadTrackers(cmd.Context(), o, to); err != nil {
+			return err
+		}
+		runs = len(got.Runs)
+		shown := got.Show(o.Version, to)
+		err = a.write(t.output, func(w io.Writer, ro report.Options) error { return report.WriteTracker(w, t.format, shown, ro) })
+	}
+	if err == nil && runs == 0 {
+		err = errNoTracked
+	}
+	return err
+}
+
+// pointColumns are the columns of every point. The time is UTC; the class is finite, nan,
+// +inf or -inf; the record is the line, row or record of the file, counted from 1.
+var pointColumns = []string{"tracker", "run", "writer", "series", "step", "time", "value", "class", "file", "record"}
+
+// writePoints writes every point as it is read.
+func writePoints(cmd *cobra.Command, o engine.Options, to engine.TrackerOptions, w io.Writer) (*engine.TrackerReading, error) {
+	out := csv.NewWriter(w)
+	if err := out.Write(pointColumns); err != nil {
+		return nil, err
+	}
+	row := make([]string, len(pointColumns))
+	got, err := engine.TrackerPoints(cmd.Context(), o, to, func(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) error {
+		row[0], row[1], row[2], row[3], row[8] = r.Tracker, runName(r), r.Writer, t.Name, r.Artifact
+		row[4], row[5], row[7] = "", "", "finite"
+		if p.Step != evidence.None {
+			row[4] = strconv.FormatInt(p.Step, 10)
+		}
+		if wall > 0 && wall < 1e11 {
+			row[5] = time.UnixMicro(int64(wall*1e6 + .5)).UTC().Format("2006-01-02T15:04:05.000000Z")
+		}
+		row[6] = strconv.FormatFloat(p.Value, 'g', -1, 64)
+		if p.Value-p.Value != 0 {
+			row[7] = strings.ToLower(row[6])
+		}
+		row[9] = strconv.FormatInt(p.Line, 10)
+		return out.Write(row)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Flush()
+	return got, out.Error()
+}
+
+// runName is what a table calls a run.
+func runName(r *evidence.TrackedRun) string {
+	for _, s := range []string{r.ID, r.Name, r.Folder} {
+		if s != "" {
+			return s
+		}
+	}
+	return r.Artifact
+}
