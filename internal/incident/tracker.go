@@ -186,7 +186,7 @@ type RunDamage struct {
 type Alignment struct {
 	Schema    string       `json:"schema"`
 	Tool      Tool         `json:"tool"`
-	Runs      []TrackedRun `json:"runs"` // without their points
+	Runs      []TrackedRun `json:"runs"` // with the samples of losses, gradient norms and memory only
 	Logs      []string     `json:"logs"`
 	Clocks    []RunClock   `json:"clocks"` // one for each run and log that share steps
 	Order     RunOrder     `json:"order"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/charmbracelet/lipgloss"
 
@@ -32,35 +33,41 @@ func (v *alignView) run(i int) string {
 	return runName(&v.Runs[i])
 }
 
-// orderAnswers are the answers of an order in words.
-var orderAnswers = map[string]string{
-	"nonfinite first": "the non-finite value came first", "memory first": "the memory failure came first", "only nonfinite": "only a non-finite value: no memory failure is on record",
-	"only memory": "only a memory failure: no non-finite value is on record", "neither": "neither a non-finite value nor a memory failure is on record", "unknown": "which came first is not known",
-}
-
 // orderVariants say which came first.
 func (v *alignView) orderVariants() []string {
 	o := &v.Order
-	s := orderAnswers[o.Answer]
-	if s == "" {
-		s = oneLine(o.Answer)
-	}
-	long := s
+	bad, memory := "a value that is not finite", "a memory failure"
 	if n := o.Nonfinite; n != nil {
 		axis := ""
 		if o.Run != nil && *o.Run >= 0 && *o.Run < len(v.Runs) {
 			axis = axisOf(&v.Runs[*o.Run], n.Series)
 		}
-		long += ": " + onsetWords(n, axis)
+		bad = onsetWords(n, axis)
 	}
 	if o.Memory != nil {
-		if o.Nonfinite == nil {
-			long += ": " + oneLine(o.Memory.Text)
-		} else {
-			long += "; " + oneLine(o.Memory.Text)
-		}
+		memory = strings.TrimSuffix(oneLine(o.Memory.Text), ".")
 	}
-	return []string{long, s}
+	switch o.Answer {
+	case "nonfinite first":
+		return []string{"the non-finite value: " + bad + ", before " + memory, "non-finite first: " + bad, "the non-finite value first"}
+	case "memory first":
+		return []string{"the memory failure: " + memory + ", before " + bad, "memory first: " + memory, "the memory failure first"}
+	case "only nonfinite":
+		return []string{"only a non-finite value: " + bad + "; no memory failure is on record", "only a non-finite value: " + bad}
+	case "only memory":
+		return []string{"only a memory failure: " + memory + "; no non-finite value is on record", "only a memory failure: " + memory}
+	case "neither":
+		return []string{"neither a non-finite value nor a memory failure is on record", "neither is on record"}
+	}
+	switch {
+	case o.Nonfinite != nil && o.Memory != nil:
+		return []string{"not known which came first: " + bad + "; " + memory, "not known: " + bad + "; " + memory}
+	case o.Nonfinite != nil:
+		return []string{"not known: " + bad}
+	case o.Memory != nil:
+		return []string{"not known: " + memory}
+	}
+	return []string{"not known"}
 }
 
 // basisVariants say why that is known, or why not.
@@ -87,8 +94,8 @@ func (v *alignView) clockLine(c *incident.RunClock) string {
 		return s
 	}
 	s := fmt.Sprintf("%s %s %s, ± %s, from %s", v.name(c.Log), offsetWords(c.Offset), v.run(c.Run), secondsWords(c.Bound), several(c.Pairs, "shared step"))
-	if c.Means != "" {
-		s += ": " + oneLine(c.Means)
+	if c.Means != "" && c.Means != "unknown" {
+		s = oneLine(c.Means) + ": " + s
 	}
 	if c.Applied {
 		return s + "; taken into account"
@@ -139,10 +146,12 @@ func (v *alignView) clockVariants() []string {
 		}
 	}
 	line := v.clockLine(&v.Clocks[best])
-	if n := len(v.Clocks) - 1; n > 0 {
-		return []string{line + fmt.Sprintf("; %d more below", n), line}
+	c := &v.Clocks[best]
+	if c.Pairs == 0 {
+		return []string{line, "no step with a time in both"}
 	}
-	return []string{line}
+	short := fmt.Sprintf("%s: %s, ± %s, %s", oneLine(c.Means), strings.TrimSuffix(strings.TrimPrefix(offsetWords(c.Offset), "is "), " of"), secondsWords(c.Bound), several(c.Pairs, "step"))
+	return []string{line, short}
 }
 
 // afterLine says what a tracker went on recording after the log's last word.
@@ -189,31 +198,88 @@ func writeAlignmentText(w io.Writer, a *incident.Alignment, o Options) error {
 	if a.Order.Answer == "neither" {
 		style = p.good
 	}
+	after := plain
+	if len(a.After) > 0 {
+		after = p.bad
+	}
 	p.head("Order", v.orderVariants(), style)
 	p.head("Basis", v.basisVariants(), plain)
 	p.head("Clock", v.clockVariants(), plain)
-	p.head("After", v.afterVariants(), plain)
+	p.head("After", v.afterVariants(), after)
 	p.head("Of", v.againstVariants(), plain)
 	p.unread(a.NotFound)
-	if len(a.Rows) > 0 {
-		p.section("Timeline")
-		for i, r := range a.Rows {
-			p.at(2+i/6, func() { p.para(2, "", v.rowLine(&r)) })
+	p.disagree(a.Disagree)
+	p.alignRows(v)
+	p.alignClocks(v)
+	if len(a.After) > 0 {
+		p.section("Recorded after the end")
+		for i := range a.After {
+			p.at(2+min(i, 3), func() { p.para(2, "! ", sentence(v.afterLine(&a.After[i])+": "+a.After[i].Basis)) })
 		}
 	}
-	p.disagree(a.Disagree)
+	if len(a.Runs) > 0 {
+		var rows [][]string
+		for i := range a.Runs {
+			rows = append(rows, runCells(&a.Runs[i]))
+		}
+		p.grid("Runs", runColumns, rows, func(i int) int { return 3 + i/3 })
+	}
+	if p.full {
+		for i := range a.Runs {
+			p.runPlots(&runView{&a.Runs[i], len(a.Runs)})
+		}
+	}
 	p.trackerRead(a.Limits)
 	_, err := io.WriteString(w, p.text())
 	return err
 }
 
-func (v *alignView) rowLine(r *incident.AlignedRow) string {
-	s := oneLine(r.Source) + ": " + oneLine(r.Text)
-	if r.Step != nil {
-		s = "step " + thousands(*r.Step) + ", " + s
-	}
+// alignColumns head the common timeline.
+var alignColumns = []gridColumn{{"time", false, 3}, {"step", true, 1}, {"of", false, 4}, {"what", false, 0}}
+
+func (v *alignView) rowCells(r *incident.AlignedRow) []string {
+	cells := []string{"", "", cut(r.Source, 28), oneLine(r.Text)}
 	if r.Time != nil {
-		s = instant(r.Time) + ", " + s
+		cells[0] = instant(r.Time)
 	}
-	return s
+	if r.Step != nil {
+		cells[1] = thousands(*r.Step)
+	}
+	return cells
+}
+
+// decisive are the kinds of rows that a short timeline keeps longest.
+var decisive = map[string]int{"nonfinite": 1, "memory": 1, "after-death": 1, "fault": 2, "end": 2, "resume": 2, "start": 3}
+
+func rowRank(r *incident.AlignedRow) int {
+	if n := decisive[r.Kind]; n > 0 {
+		return n
+	}
+	return 5
+}
+
+func (p *page) alignRows(v *alignView) {
+	if len(v.Rows) == 0 {
+		return
+	}
+	var rows [][]string
+	for i := range v.Rows {
+		rows = append(rows, v.rowCells(&v.Rows[i]))
+	}
+	p.grid("Timeline, by the tracker's clock", alignColumns, rows, func(i int) int { return rowRank(&v.Rows[i]) })
+}
+
+func (p *page) alignClocks(v *alignView) {
+	if len(v.Clocks) == 0 {
+		return
+	}
+	p.section("Clocks")
+	for i := range v.Clocks {
+		c := &v.Clocks[i]
+		text := v.clockLine(c)
+		if c.Pairs > 0 && c.Basis != "" {
+			text += " (" + strings.TrimSuffix(c.Basis, ".") + ")"
+		}
+		p.at(3+min(i, 3), func() { p.para(2, "- ", sentence(text)) })
+	}
 }

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/charmbracelet/lipgloss"
 
+	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
@@ -45,19 +48,17 @@ func (v *repairView) copyVariants() []string {
 func (v *repairView) doneVariants() []string {
 	s := v.sum()
 	var parts []string
-	if s.dropped > 0 || v.Policy.Nonfinite != "hold" {
-		parts = append(parts, thousands(s.dropped)+" dropped")
+	for _, x := range []struct {
+		n    int64
+		what string
+	}{{s.dropped, "dropped"}, {s.held, "replaced by the last finite value"}, {s.superseded, "superseded, taken out"}} {
+		if x.n > 0 {
+			parts = append(parts, thousands(x.n)+" "+x.what)
+		}
 	}
-	if s.held > 0 || v.Policy.Nonfinite == "hold" {
-		parts = append(parts, thousands(s.held)+" replaced by the last finite value")
-	}
-	if s.superseded > 0 {
-		parts = append(parts, thousands(s.superseded)+" superseded taken out")
-	}
-	parts = append(parts, thousands(s.kept)+" kept")
-	text := fmt.Sprintf("of %s: %s", several(int(s.total), "point"), listed(parts, 5))
-	if s.dropped+s.held+s.superseded == 0 {
-		text = fmt.Sprintf("nothing: all %s are kept", several(int(s.total), "point"))
+	text := fmt.Sprintf("%s; %s of %s kept", listed(parts, 5), thousands(s.kept), several(int(s.total), "point"))
+	if len(parts) == 0 {
+		text = fmt.Sprintf("nothing: all of %s are kept", several(int(s.total), "point"))
 	}
 	long := text
 	if s.left > 0 {
@@ -72,13 +73,9 @@ func (v *repairView) cleanVariants() []string {
 		if r.Kept == r.Total {
 			continue
 		}
-		name := oneLine(r.Name)
-		if name == "" {
-			name = oneLine(r.ID)
-		}
 		of := ""
-		if len(v.Runs) > 1 && name != "" {
-			of = " of " + name
+		if len(v.Runs) > 1 {
+			of = " of " + repairedLabel(r)
 		}
 		if r.Clean == nil {
 			return []string{"no step" + of + " before the failed part was logged with a finite value", "no clean step" + of}
@@ -112,7 +109,7 @@ func (v *repairView) checkVariants() []string {
 	case len(v.Checks) == 0:
 		return []string{"the copy was not checked; " + src}
 	case bad > 0:
-		return []string{fmt.Sprintf("%d of %s FAIL: %s; %s", bad, several(len(v.Checks), "check"), first, src), fmt.Sprintf("%d of %s FAIL: %s", bad, several(len(v.Checks), "check"), first)}
+		return []string{fmt.Sprintf("%d of %d FAIL: %s; %s", bad, len(v.Checks), first, src), fmt.Sprintf("%d of %d FAIL: %s", bad, len(v.Checks), first)}
 	case len(v.Checks) == 1:
 		return []string{"the check holds; " + src}
 	}
@@ -126,16 +123,252 @@ func (v *repairView) undoVariants() []string {
 	return []string{oneLine(v.Undo)}
 }
 
+// segmentWords say where an affected part of a series lies, and why it is affected.
+func segmentWords(f *incident.FailedSegment) string {
+	where := "without a step"
+	switch {
+	case f.FirstStep != nil && f.LastStep != nil && *f.FirstStep != *f.LastStep:
+		where = fmt.Sprintf("steps %s to %s", thousands(*f.FirstStep), thousands(*f.LastStep))
+	case f.FirstStep != nil:
+		where = "step " + thousands(*f.FirstStep)
+	}
+	var parts []string
+	if n := countWords(f.NaN, f.PosInf, f.NegInf); n != "" {
+		parts = append(parts, n)
+	}
+	if f.Suspect > 0 {
+		parts = append(parts, thousands(f.Suspect)+" suspect")
+	}
+	if len(parts) > 0 {
+		where += ": " + strings.Join(parts, ", ")
+	}
+	if f.Reason != "" {
+		where += "; " + strings.TrimSuffix(oneLine(f.Reason), ".")
+	}
+	return where
+}
+
+// accountColumns head the accounts of series, accountCells fill all but the first.
+var accountColumns = []gridColumn{{"series", false, 0}, {"values", true, 1}, {"kept", true, 2}, {"dropped", true, 3}, {"held", true, 4}, {"superseded", true, 6}, {"of them not finite", false, 5}}
+
+func accountCells(s *incident.RepairedSeries) []string {
+	of := countWords(s.NaN, s.PosInf, s.NegInf)
+	if s.Suspect > 0 {
+		if of != "" {
+			of += ", "
+		}
+		of += thousands(s.Suspect) + " suspect"
+	}
+	if of == "" {
+		of = "–"
+	}
+	return []string{thousands(s.Count), thousands(s.Kept), thousands(s.Dropped), thousands(s.Held), thousands(s.Superseded), of}
+}
+
+// repairedLabel is what a run of the copy is called.
+func repairedLabel(r *incident.RepairedRun) string {
+	for _, s := range []string{r.Name, r.ID} {
+		if s = oneLine(s); s != "" {
+			return s
+		}
+	}
+	return "run"
+}
+
+// repairedLine says what of a run itself is another in the copy, "" where nothing is.
+func repairedLine(r *incident.RepairedRun) string {
+	var parts []string
+	if r.NewID != "" {
+		parts = append(parts, fmt.Sprintf("is run %s in the copy, so that an upload cannot overwrite %s", oneLine(r.NewID), oneLine(r.ID)))
+	}
+	if r.Status != r.Was {
+		was := oneLine(r.Was)
+		if was == "" {
+			was = "nothing"
+		}
+		parts = append(parts, fmt.Sprintf("its status is %s; the source says %s", statusWords(r.Status), was))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return repairedLabel(r) + ": " + strings.Join(parts, "; ")
+}
+
+// markerLine says how the failed part is marked.
+func (v *repairView) markerLine() string {
+	if v.Marker == "" {
+		return ""
+	}
+	return "Series " + oneLine(v.Marker) + ": 1 in each failed segment, 0 at the finite step before and after it"
+}
+
+// policyWords say what was asked for.
+func policyWords(o incident.RepairPolicy) string {
+	parts := []string{"values that are not finite are dropped"}
+	if o.Nonfinite == "hold" {
+		parts[0] = "values that are not finite are replaced by the last finite one: those are not measured"
+	}
+	if o.Suspects {
+		parts = append(parts, "suspect values are dropped too")
+	} else {
+		parts = append(parts, "suspect values are listed and left in")
+	}
+	if o.Dedupe {
+		parts = append(parts, "what was written again later is taken out")
+	}
+	if o.Tensors {
+		parts = append(parts, "tensors and histograms with such values are dropped")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func checkLine(c *incident.RepairCheck) (mark, text string) {
+	mark, text = "[x] ", oneLine(c.Name)
+	if !c.Holds {
+		mark = "[ ] "
+		text += " does NOT hold"
+	}
+	if c.Detail != "" {
+		text += ": " + oneLine(c.Detail)
+	}
+	return mark, text
+}
+
+// intact reports whether every check holds and no file of the source changed.
+func (v *repairView) intact() bool {
+	return !slices.ContainsFunc(v.Checks, func(c incident.RepairCheck) bool { return !c.Holds }) && !slices.ContainsFunc(v.Files, func(f incident.RepairFile) bool { return !f.Same })
+}
+
+func cleanedRepair(r *incident.Repair) *incident.Repair {
+	return copyClean(reflect.ValueOf(r)).Interface().(*incident.Repair)
+}
+
 func writeRepairText(w io.Writer, r *incident.Repair, o Options) error {
-	r = copyClean(reflect.ValueOf(r)).Interface().(*incident.Repair)
+	r = cleanedRepair(r)
 	p := newPage(&incident.Incident{}, o)
 	v := &repairView{r}
 	plain := lipgloss.NewStyle()
+	checks := p.good
+	if !v.intact() {
+		checks = p.bad
+	}
 	p.head("Copy", v.copyVariants(), p.strong)
 	p.head("Did", v.doneVariants(), p.strong)
 	p.head("Real", v.cleanVariants(), plain)
-	p.head("Checks", v.checkVariants(), plain)
+	p.head("Checks", v.checkVariants(), checks)
 	p.head("Undo", v.undoVariants(), plain)
+	p.repairSeries(v)
+	p.section("How")
+	p.at(3, func() { p.para(2, "", sentence(upper(policyWords(r.Policy)))) })
+	if s := v.markerLine(); s != "" {
+		p.at(2, func() { p.para(2, "", sentence(s)) })
+	}
+	for i := range r.Runs {
+		if s := repairedLine(&r.Runs[i]); s != "" {
+			p.at(2+min(i, 3), func() { p.para(2, "- ", sentence(s)) })
+		}
+	}
+	for i, s := range r.Changes {
+		p.at(3+min(i/3, 3), func() { p.para(2, "- ", sentence(s)) })
+	}
+	if len(r.Left) > 0 {
+		p.section("Left as it is")
+		for i, s := range r.Left {
+			p.at(2+min(i/2, 3), func() { p.para(2, "- ", sentence(s)) })
+		}
+	}
+	if len(r.Damage) > 0 {
+		p.section("Damage in the source")
+		for i := range r.Damage {
+			p.at(3+min(i, 3), func() { p.para(2, "! ", sentence(p.damageLine(&r.Damage[i]))) })
+		}
+	}
+	if len(r.Checks) > 0 {
+		p.section("Checked")
+		for i := range r.Checks {
+			mark, text := checkLine(&r.Checks[i])
+			rank := 4 + min(i/3, 2)
+			if !r.Checks[i].Holds {
+				rank = 1
+			}
+			p.at(rank, func() { p.para(2, mark, text) })
+		}
+	}
+	p.repairFiles(v)
 	_, err := io.WriteString(w, p.text())
 	return err
+}
+
+// touched are the series that something was done to, or is to be said of, each with its
+// run's name where there are several.
+func (v *repairView) touched(all bool) (names []string, list []*incident.RepairedSeries) {
+	for i := range v.Runs {
+		r := &v.Runs[i]
+		for j := range r.Series {
+			s := &r.Series[j]
+			if s.Kept == s.Count && len(s.Suspicious) == 0 && !all {
+				continue
+			}
+			name := oneLine(s.Name)
+			if len(v.Runs) > 1 {
+				name = repairedLabel(r) + ": " + name
+			}
+			names, list = append(names, name), append(list, s)
+		}
+	}
+	return names, list
+}
+
+// repairSeries writes the accounts of series, with their segments.
+func (p *page) repairSeries(v *repairView) {
+	names, list := v.touched(p.full)
+	if len(list) == 0 {
+		return
+	}
+	most := 12
+	if p.full {
+		most = len(list)
+	}
+	var rows [][]string
+	for i, s := range list[:min(most, len(list))] {
+		rows = append(rows, append([]string{names[i]}, accountCells(s)...))
+	}
+	p.grid("What became of the values", accountColumns, rows, func(row int) int { return 1 + row/3 })
+	if rest := len(list) - len(rows); rest > 0 {
+		p.at(2, func() { p.para(2, "", thousands(int64(rest))+" more") })
+	}
+	for i, s := range list[:len(rows)] {
+		for n := range s.Segments {
+			p.at(3+min(i+n, 6), func() { p.para(2, "- ", sentence(names[i]+", "+segmentWords(&s.Segments[n]))) })
+		}
+		for n := range s.Suspicious {
+			p.at(2+min(i+n, 6), func() { p.para(2, "? ", sentence(names[i]+", left in, "+segmentWords(&s.Suspicious[n]))) })
+		}
+	}
+}
+
+// repairFiles lists the files of the source, those that changed in any case.
+func (p *page) repairFiles(v *repairView) {
+	if len(v.Files) == 0 {
+		return
+	}
+	p.section("Source")
+	for i := range v.Files {
+		f := &v.Files[i]
+		switch {
+		case !f.Same:
+			p.at(1, func() { p.para(2, "! ", oneLine(f.Path)+" CHANGED while it was read") })
+		case p.full:
+			p.para(2, "- ", fmt.Sprintf("%s: %s, %s, SHA-256 %s", oneLine(f.Path), evidence.Bytes(f.Size), instant(&f.ModTime), oneLine(f.SHA256)))
+		}
+	}
+	if !p.full {
+		var bytes int64
+		for _, f := range v.Files {
+			bytes += f.Size
+		}
+		p.at(5, func() {
+			p.para(2, "", fmt.Sprintf("%s, %s; digests, sizes and times before and after are in the manifest.", several(len(v.Files), "file"), evidence.Bytes(bytes)))
+		})
+	}
 }

@@ -196,8 +196,8 @@ func finish(inc *incident.Incident, command string) *incident.Incident {
 	return inc
 }
 
-// curve is a logged series; bad values come as NaN from f.
-func curve(name, unit, trust string, rank int, from, to, by int64, f func(step float64) float64) incident.Series {
+// logged is a logged series; bad values come as NaN from f.
+func logged(name, unit, trust string, rank int, from, to, by int64, f func(step float64) float64) incident.Series {
 	s := incident.Series{Name: name, Attempt: "1", Source: "generic", Unit: unit, Trust: trust, Reduction: "none"}
 	if rank >= 0 {
 		s.Rank = ptr(rank)
@@ -305,13 +305,13 @@ func hiddenNaNSample() *incident.Incident {
 	inc.Contributing = []incident.Statement{says("The framework replaced or left out non-finite values in what it printed; the curve in a tracker cannot show where they began.", bad)}
 	inc.Limits = []incident.Statement{says("The tracker cannot show the loss after step 3075: it holds 0.0 where the value was not finite.", bad)}
 	inc.Series = []incident.Series{
-		curve("loss", "", "filtered", -1, 25, 3400, 25, func(s float64) float64 {
+		logged("loss", "", "filtered", -1, 25, 3400, 25, func(s float64) float64 {
 			if s >= 3100 {
 				return 0
 			}
 			return 2.1 + 6*math.Exp(-s/500) + .05*math.Sin(s/40)
 		}),
-		curve("grad_norm", "", "raw", -1, 25, 3400, 25, func(s float64) float64 {
+		logged("grad_norm", "", "raw", -1, 25, 3400, 25, func(s float64) float64 {
 			if s >= 3100 {
 				return math.NaN()
 			}
@@ -382,11 +382,11 @@ func collateralSample() *incident.Incident {
 	inc.Hosts = []incident.Host{{Host: "node-a", OffsetS: ptr(0.0), ErrorS: ptr(0.2), Zone: "Z", Basis: "reference"}, {Host: "node-b", OffsetS: ptr(-.05), ErrorS: ptr(.2), Zone: "Z", Basis: "both log the same barrier"}}
 	inc.Groups = []incident.Group{{Name: "default_pg", Members: []int{0, 1, 2, 3, 4, 6, 7}, Seq: ptr[int64](48213), Op: "ALLREDUCE", Missing: []int{5}}}
 	for _, r := range []int{0, 5} {
-		inc.Series = append(inc.Series, curve("memory_allocated", "bytes", "raw", r, 1400, 1873, 11, func(s float64) float64 {
+		inc.Series = append(inc.Series, logged("memory_allocated", "bytes", "raw", r, 1400, 1873, 11, func(s float64) float64 {
 			return gib(52 + 6*math.Sin(s*float64(r+1)/17) + 3*math.Cos(s/5))
 		}))
 	}
-	inc.Series = append(inc.Series, curve("loss", "", "raw", 0, 3, 1873, 17, func(s float64) float64 { return 1.85 + 7*math.Exp(-s/260) }))
+	inc.Series = append(inc.Series, logged("loss", "", "raw", 0, 3, 1873, 17, func(s float64) float64 { return 1.85 + 7*math.Exp(-s/260) }))
 	inc.Facts["batch.length"] = incident.Fact{Value: 15872, Text: "15872", Spans: spans(longest)}
 	inc.Context = []incident.Quote{
 		quoteAround(file(5), 2210, longest.Quote, "[rank5]: Traceback (most recent call last):", msg, "[rank5]: ", "2025-03-14 10:00:01.000 closing data loader"),
@@ -469,7 +469,7 @@ func finishedSample() *incident.Incident {
 	inc := base("00a1b2c3d4e5", incident.FinishedRun, artifact(log, "ranklog", 1200345, -1))
 	good := at(log, 15022, "epoch 12 step 60000 loss 0.4411")
 	inc.LastGood = &incident.LastGood{Step: ptr[int64](60000), Loss: ptr(.4411), Span: &good}
-	inc.Series = []incident.Series{curve("loss", "", "raw", -1, 0, 60000, 1000, func(s float64) float64 { return .44 + 4*math.Exp(-s/9000) })}
+	inc.Series = []incident.Series{logged("loss", "", "raw", -1, 0, 60000, 1000, func(s float64) float64 { return .44 + 4*math.Exp(-s/9000) })}
 	return finish(inc, "python train.py")
 }
 
@@ -499,7 +499,7 @@ func attemptsSample() *incident.Incident {
 		Missing: []incident.Missing{{Fact: "whether the loss stays finite in bf16 at batch 8", Name: "nan.in_bf16", How: "python train.py --batch 8 --bf16 --steps 500", Cost: "one short run", Effect: "reversible"}}}}
 	inc.Remedy = &incident.Remedy{Entry: "nan-precision-overflow", Scope: "config", Effect: "reversible", Change: "Compute in bf16 instead of fp16; batch 8 stays.", Why: "bf16 has the range of fp32.",
 		Edits: []incident.Edit{{Stack: "any", Where: "command line", From: "--fp16", To: "--bf16"}}, Command: "python train.py --batch 8 --bf16 --steps 500", Verify: "Steps 400 to 500 log a finite loss and gradient norm.", Rollback: "Back to --fp16.", Expected: map[string]any{}}
-	inc.Series = []incident.Series{curve("loss", "", "raw", -1, 0, 600, 10, func(s float64) float64 {
+	inc.Series = []incident.Series{logged("loss", "", "raw", -1, 0, 600, 10, func(s float64) float64 {
 		if s >= 410 {
 			return math.NaN()
 		}
@@ -535,7 +535,7 @@ func hostileSample() *incident.Incident {
 		Reproduce: &incident.Reproduce{Needs: "one_rank", Why: evil, Command: evil}}
 	inc.Limits = []incident.Statement{says(evil, at("other.log", 1, evil))}
 	inc.Facts["setting.</script>"] = incident.Fact{Value: evil, Text: evil, Spans: spans(sp)}
-	inc.Series = []incident.Series{curve("loss", "", "raw", 0, 1, 9, 1, func(s float64) float64 { return 1 / s })}
+	inc.Series = []incident.Series{logged("loss", "", "raw", 0, 1, 9, 1, func(s float64) float64 { return 1 / s })}
 	inc.Series[0].Source = evil
 	inc.Context = []incident.Quote{{Artifact: path, Line: 1, Mark: 3, Lines: []string{"``````````", "</pre></table>", evil}}}
 	inc.Artifacts[0].Note = evil

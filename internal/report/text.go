@@ -33,6 +33,7 @@ type page struct {
 	*words
 	width  int
 	full   bool
+	ascii  bool
 	rank   int // of the blocks that follow
 	lost   int // lines cut from long paragraphs
 	blocks []block
@@ -49,7 +50,7 @@ func newPage(inc *incident.Incident, o Options) *page {
 	if o.Color {
 		r.SetColorProfile(termenv.ANSI)
 	}
-	p := &page{words: newWords(inc), width: o.Width, full: o.Full}
+	p := &page{words: newWords(inc), width: o.Width, full: o.Full, ascii: o.ASCII}
 	p.label = r.NewStyle().Bold(true).Foreground(lipgloss.Color("6"))
 	p.strong = r.NewStyle().Bold(true)
 	p.good = r.NewStyle().Foreground(lipgloss.Color("2"))

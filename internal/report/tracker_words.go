@@ -391,13 +391,24 @@ func (v *runView) lastVariants() []string {
 		after := ""
 		if x := seriesOf(v.TrackedRun, o.Series); x != nil {
 			switch {
+			case x.Later != nil:
+				after = "; where only the latest writing of each step counts, at " + pointPlace(&x.Later.At, axis)
+			case healed(v.TrackedRun, x):
+				after = "; written again later, and finite there"
 			case x.Recovers:
 				after = "; it is finite again later"
 			case x.Last != nil && x.Last.Step != nil && o.At.Step != nil && *x.Last.Step > *o.At.Step:
 				after = fmt.Sprintf("; recorded on to %s, never finite again", pointPlace(x.Last, axis))
 			}
 		}
-		return []string{long + after, long, s}
+		short := s
+		if o.Before != nil {
+			short = "finite: " + beforeWords(o, axis)
+		}
+		if w := strideWords(o.Stride, axis); w != "" {
+			return []string{long + after, long, short + "; " + strings.TrimPrefix(w, "logged "), short}
+		}
+		return []string{long + after, long, short}
 	}
 	var s *incident.TrackedSeries
 	for i := range v.Series {
@@ -442,7 +453,7 @@ func (v *runView) statusVariants() []string {
 		said += fmt.Sprintf(", exit code %d", *v.Exit)
 	}
 	if b := strings.TrimSuffix(oneLine(v.Basis), "."); b != "" {
-		return []string{said + ": " + b, s + ": " + b, said, s}
+		return []string{said + ": " + b, s + ": " + b} // the end is cut
 	}
 	return []string{said, s}
 }
