@@ -49,9 +49,9 @@ func (v *alignView) orderVariants() []string {
 	}
 	switch o.Answer {
 	case "nonfinite first":
-		return []string{"the non-finite value: " + bad + ", before " + memory, "non-finite first: " + bad, "the non-finite value first"}
+		return []string{"the non-finite value: " + bad + ", before " + memory, "non-finite first: " + bad + "; then " + memory, "non-finite first: " + bad, "the non-finite value first"}
 	case "memory first":
-		return []string{"the memory failure: " + memory + ", before " + bad, "memory first: " + memory, "the memory failure first"}
+		return []string{"the memory failure: " + memory + ", before " + bad, "memory first: " + memory + "; then " + bad, "memory first: " + memory, "the memory failure first"}
 	case "only nonfinite":
 		return []string{"only a non-finite value: " + bad + "; no memory failure is on record", "only a non-finite value: " + bad}
 	case "only memory":
