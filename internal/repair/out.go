@@ -37,15 +37,14 @@ var ErrOutput = errors.New("cannot write the copy there")
 // it or contains it, also by way of links, and one that exists and is anything but an
 // empty folder. The caller ends it with Finish or Discard.
 func Begin(src *Source, name string) (*Out, error) {
-	final, err := place(src, name)
-	left := leftovers(final)
-	if err != nil {
-		if len(left) > 0 {
-			err = fmt.Errorf("%w; %s", err, LeftOver(left))
-		}
+	if err := Refused(src, name); err != nil {
 		return nil, err
 	}
-	o := &Out{final: final, src: src, left: left}
+	final, err := place(src, name)
+	if err != nil {
+		return nil, err
+	}
+	o := &Out{final: final, src: src, left: leftovers(final)}
 	for tries := 0; ; tries++ {
 		var b [4]byte
 		rand.Read(b[:])
@@ -174,6 +173,17 @@ func place(src *Source, name string) (string, error) {
 		return final, fmt.Errorf("%w: %s exists and is not empty", ErrOutput, printable(filepath.ToSlash(name)))
 	}
 	return final, nil
+}
+
+// Refused is the error that Begin would return, nil for none.
+func Refused(src *Source, name string) error {
+	final, err := place(src, name)
+	if err != nil {
+		if left := leftovers(final); len(left) > 0 {
+			return fmt.Errorf("%w; %s", err, LeftOver(left))
+		}
+	}
+	return err
 }
 
 // at checks a name of a file in the copy and makes its folder.

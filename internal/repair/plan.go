@@ -87,10 +87,11 @@ type start struct{ ordinal, step int64 }
 
 // A seriesState decides about the points of a series, one after the other.
 type seriesState struct {
-	known  *decisions // nil where the readers did not keep the series
-	want   *account   // what the second reading gave; nil while it is being made
-	policy incident.RepairPolicy
-	name   uint64
+	known   *decisions // nil where the readers did not keep the series
+	want    *account   // what the second reading gave; nil while it is being made
+	policy  incident.RepairPolicy
+	name    uint64
+	passive bool // all points are kept
 
 	at       int64 // ordinal of the next point
 	nextCut  int   // first of known.starts behind it
@@ -103,6 +104,9 @@ type seriesState struct {
 
 // next decides about a point and accounts for it.
 func (s *seriesState) next(step int64, _, v float64) (Action, float64) {
+	if s.passive {
+		return Keep, v
+	}
 	a := &s.seen
 	a.count++
 	bad := v-v != 0
@@ -176,16 +180,23 @@ func (p *Plan) run(key RunKey) *Run {
 	if r := p.runs[key]; r != nil {
 		return r
 	}
-	r := &Run{Key: key, Read: &evidence.TrackedRun{}, Clean: evidence.None, plan: p, series: map[seriesKey]*Series{}}
+	return p.newRun(key, &evidence.TrackedRun{})
+}
+
+func (p *Plan) newRun(key RunKey, read *evidence.TrackedRun) *Run {
+	r := &Run{Key: key, Read: read, Clean: evidence.None, plan: p, series: map[seriesKey]*Series{}}
 	p.runs[key] = r
 	return r
 }
+
+// Passive reports whether a run was read and is not repaired.
+func (p *Plan) Passive(key RunKey) bool { return p.runs[key] != nil && p.runs[key].Passive }
 
 func (r *Run) get(artifact, name string) *Series {
 	key := seriesKey{artifact, name}
 	s := r.series[key]
 	if s == nil {
-		s = &Series{key: key, state: seriesState{policy: r.plan.Policy, name: nameSum(name)}}
+		s = &Series{key: key, state: seriesState{policy: r.plan.Policy, name: nameSum(name), passive: r.Passive}}
 		r.series[key] = s
 		r.order = append(r.order, s)
 	}
@@ -229,7 +240,7 @@ func (p *Plan) Untouched(artifact string) bool {
 	return true
 }
 
-// Changes reports whether anything at all is to be done: a point taken out or replaced, or
+// Changed reports whether anything at all is to be done: a point taken out or replaced, or
 // a status that the source states and that is not true.
 func (p *Plan) Changed() bool {
 	for _, r := range p.list {

@@ -265,7 +265,7 @@ func TestPlanRandom(t *testing.T) {
 		if total != wantTotal || kept != wantKept {
 			t.Errorf("seed %d: %d of %d kept, want %d of %d", seed, kept, total, wantKept, wantTotal)
 		}
-		again := NewRecount()
+		again := NewRecount(nil)
 		for _, f := range copied {
 			f.read(again)
 		}
@@ -325,7 +325,7 @@ func TestChecks(t *testing.T) {
 		plan := planOf(t, PlanOptions{}, src)
 		copied := apply(plan, src)
 		spoil(copied[0])
-		again := NewRecount()
+		again := NewRecount(nil)
 		for _, f := range copied {
 			f.read(again)
 		}
@@ -334,7 +334,7 @@ func TestChecks(t *testing.T) {
 		}
 	}
 	plan := planOf(t, PlanOptions{}, src)
-	again := NewRecount()
+	again := NewRecount(nil)
 	for _, f := range apply(plan, src)[:1] { // without the marks
 		f.read(again)
 	}

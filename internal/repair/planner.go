@@ -72,7 +72,7 @@ type reading struct {
 	read   *evidence.TrackedRun // of the first pass; nil until it was handed over
 	names  []*track
 	byName map[string]*track
-	left   bool // out by the choice of runs
+	left   bool // not repaired, or never ended
 	run    *Run
 	main   *marks
 	other  *marks
@@ -227,8 +227,8 @@ func (p *Planner) Read() []*evidence.TrackedRun {
 	return list
 }
 
-// Again ends the first reading and begins the second, of the runs that keep returns true
-// for; nil keeps all.
+// Again ends the first reading and begins the second. The runs that keep returns true for
+// are repaired, nil for all; artifacts without any of them need not be read again.
 func (p *Planner) Again(keep func(*evidence.TrackedRun) bool) error {
 	if p.err != nil {
 		return p.err
@@ -241,16 +241,20 @@ func (p *Planner) Again(keep func(*evidence.TrackedRun) bool) error {
 	p.plan = &Plan{Policy: p.o.Policy, Marker: p.o.Marker, runs: map[RunKey]*Run{}}
 	parts := map[*Run][]*reading{}
 	for _, g := range p.readings {
-		if g.read == nil || keep != nil && !keep(g.read) {
-			g.left = true
+		g.left = g.read == nil || keep != nil && !keep(g.read)
+		if g.read == nil {
 			continue
 		}
 		key := KeyOf(g.read)
 		run := p.plan.runs[key]
-		if run == nil {
-			run = p.plan.run(key)
-			run.Read = g.read
-			p.plan.list = append(p.plan.list, run)
+		if run == nil || run.Passive && !g.left {
+			run = p.plan.newRun(key, g.read)
+			if run.Passive = g.left; !g.left {
+				p.plan.list = append(p.plan.list, run)
+			}
+		}
+		if g.left {
+			continue
 		}
 		g.run = run
 		parts[run] = append(parts[run], g)

@@ -82,7 +82,7 @@ type Plan struct {
 	Changes, Left []string
 
 	runs map[RunKey]*Run
-	list []*Run
+	list []*Run // those that are repaired
 }
 
 // A Run is what the plan says of one run.
@@ -92,7 +92,10 @@ type Run struct {
 	// Affected: some point is dropped or held for its value, so that the run is to be
 	// marked. A run that is not affected may lose points that were written again later.
 	Affected bool
-	NewID    string // under which a copy that can be uploaded goes
+	// Passive: the run is not among those that are repaired. A format with a file or folder
+	// for each run leaves it out; in a file of many runs it stays as it is.
+	Passive bool
+	NewID   string // under which a copy that can be uploaded goes
 	// Status is what the copy is to state where the source says that a dead run is running,
 	// or has no word for its end; "" where it is to be left.
 	Status evidence.RunStatus
@@ -128,7 +131,7 @@ type Series struct {
 // Run returns what the plan says of a run; an empty one for a run that was not read.
 func (p *Plan) Run(key RunKey) *Run { return p.run(key) }
 
-// Runs returns all runs in the order in which they were read.
+// Runs returns the runs that are repaired in the order in which they were read.
 func (p *Plan) Runs() []*Run { return p.list }
 
 // Series returns the decisions about a series of a file (Source.Artifact). A series that
@@ -146,5 +149,6 @@ func (s *Series) Next(step int64, wall, v float64) (Action, float64) {
 func (r *Run) Marks() []Mark { return r.marks }
 
 // Mark returns the marker's value at a logged step, for formats that have one row a step;
-// ok is false where the row needs no mark, and for evidence.None.
+// ok is false where the row needs no mark. Of rows that state no step (evidence.None)
+// the format marks those that lose a value.
 func (r *Run) Mark(step int64) (v float64, ok bool) { return r.mark(step) }

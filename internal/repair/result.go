@@ -13,14 +13,26 @@ import (
 // Result puts the accounts down once the copy is written. The error names a series whose
 // points the format did not ask about as the readers met them.
 func (p *Plan) Result() ([]incident.RepairedRun, error) {
-	runs := []incident.RepairedRun{}
 	for _, r := range p.list {
-		out := incident.RepairedRun{ID: r.Read.ID, Name: r.Read.Name, Was: string(r.Read.Status), Status: string(r.Read.Status), Series: []incident.RepairedSeries{}, Clean: known(r.Clean)}
 		for _, s := range r.order {
 			if err := s.account(); err != nil {
 				return nil, err
 			}
 		}
+	}
+	for _, r := range p.runs {
+		if r.Read.Tracker == "" && !r.Passive && len(r.order) > 0 {
+			return nil, fmt.Errorf("the copy has points of a run that the readers did not meet: %+v", r.Key)
+		}
+	}
+	return p.Read(), nil
+}
+
+// Read puts the accounts of the second reading down.
+func (p *Plan) Read() []incident.RepairedRun {
+	runs := []incident.RepairedRun{}
+	for _, r := range p.list {
+		out := incident.RepairedRun{ID: r.Read.ID, Name: r.Read.Name, Was: string(r.Read.Status), Status: string(r.Read.Status), Series: []incident.RepairedSeries{}, Clean: known(r.Clean)}
 		for _, n := range r.byName() {
 			a := &n.a
 			out.Kept += a.kept
@@ -40,21 +52,18 @@ func (p *Plan) Result() ([]incident.RepairedRun, error) {
 		}
 		runs = append(runs, out)
 	}
-	for _, r := range p.runs {
-		if r.Read.Tracker == "" && len(r.order) > 0 {
-			return nil, fmt.Errorf("the copy has points of a run that the readers did not meet: %+v", r.Key)
-		}
-	}
-	return runs, nil
+	return runs
 }
 
 // A Recount is the sink of the readers while the finished copy is read.
 type Recount struct {
-	points map[string]*recounted
-	Runs   []*evidence.TrackedRun
+	Runs []*evidence.TrackedRun // that were counted
 
-	last *evidence.Track
-	now  *recounted
+	keep   func(*evidence.TrackedRun) bool
+	points map[string]*recounted
+	open   map[*evidence.Track]*recounted
+	last   *evidence.Track
+	now    *recounted
 }
 
 type recounted struct {
@@ -63,16 +72,18 @@ type recounted struct {
 	sum                uint64
 }
 
-// NewRecount returns an empty count.
-func NewRecount() *Recount { return &Recount{points: map[string]*recounted{}} }
+// NewRecount returns an empty count of the runs that keep returns true for; nil keeps all.
+func NewRecount(keep func(*evidence.TrackedRun) bool) *Recount {
+	return &Recount{keep: keep, points: map[string]*recounted{}, open: map[*evidence.Track]*recounted{}}
+}
 
 // Point takes the next point of a track.
 func (c *Recount) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, _ float64) {
 	if t != c.last {
-		n := c.points[t.Name]
+		n := c.open[t]
 		if n == nil {
 			n = &recounted{name: nameSum(t.Name)}
-			c.points[t.Name] = n
+			c.open[t] = n
 		}
 		c.last, c.now = t, n
 	}
@@ -90,7 +101,26 @@ func (c *Recount) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.P
 
 // TrackedRun takes a run at its end.
 func (c *Recount) TrackedRun(r *evidence.TrackedRun) {
-	c.Runs = append(c.Runs, r)
+	keep := c.keep == nil || c.keep(r)
+	if keep {
+		c.Runs = append(c.Runs, r)
+	}
+	for _, t := range r.Tracks {
+		n := c.open[t]
+		delete(c.open, t)
+		if n == nil || !keep {
+			continue
+		}
+		all := c.points[t.Name]
+		if all == nil {
+			c.points[t.Name] = n
+			continue
+		}
+		all.count += n.count
+		all.bad += n.bad
+		all.marked += n.marked
+		all.sum += n.sum
+	}
 	c.last, c.now = nil, nil
 }
 
