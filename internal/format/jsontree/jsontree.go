@@ -258,10 +258,11 @@ func (p *parser) text() (string, error) {
 	return "", ErrCut
 }
 
-// word reads a number, true, false or null.
+// word reads a number, true, false or null. NaN, Infinity and -Infinity, which Python's json
+// writes, are numbers.
 func (p *parser) word(n *Node) error {
 	start := p.at
-	for p.at < len(p.data) && strings.IndexByte("+-.0123456789abcdefghijklmnopqrstuvwxyzE", p.data[p.at]) >= 0 && p.at-start < 64 {
+	for p.at < len(p.data) && strings.IndexByte("+-.0123456789abcdefghijklmnopqrstuvwxyzEIN", p.data[p.at]) >= 0 && p.at-start < 64 {
 		p.at++
 	}
 	n.Text = string(p.data[start:p.at])
@@ -270,6 +271,8 @@ func (p *parser) word(n *Node) error {
 		n.Sort = Bool
 	case n.Text == "null":
 		n.Sort, n.Text = Null, ""
+	case n.Text == "NaN" || n.Text == "Infinity" || n.Text == "-Infinity":
+		n.Sort = Number
 	case n.Text != "" && strings.IndexByte("-0123456789", n.Text[0]) >= 0 && strings.Trim(n.Text, "+-.0123456789eE") == "":
 		n.Sort = Number
 		if p.at == len(p.data) { // a longer number may have stood here

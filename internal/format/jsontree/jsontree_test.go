@@ -24,6 +24,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestNotFinite(t *testing.T) {
+	n, _, err := Parse([]byte(`{"a":NaN,"b":[-Infinity,Infinity],"c":"NaN"}`), 0, nil)
+	if err != nil || n.Str("a") != "NaN" || n.Get("a").Sort != Number || n.List("b")[0].Text != "-Infinity" || n.Get("c").Sort != String {
+		t.Errorf("got %+v, %v", n, err)
+	}
+	if _, _, err := Parse([]byte(`{"a":Nan}`), 0, nil); !errors.Is(err, ErrSyntax) {
+		t.Errorf("Nan: %v", err)
+	}
+}
+
 // TestCut: every prefix gives what stands whole before its end.
 func TestCut(t *testing.T) {
 	text := `{"items":[{"k":"one"},{"k":"two","n":12}]}`
