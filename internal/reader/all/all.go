@@ -15,6 +15,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
 	"github.com/inquest-dev/inquest/internal/reader/stacks"
+	"github.com/inquest-dev/inquest/internal/reader/swanlab"
 )
 
 // Readers returns every reader, those that look for wordings with plan. The one
@@ -27,6 +28,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		slurm.New(),
 		flightrec.New(),
 		memsnap.New(),
+		swanlab.New(log),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
