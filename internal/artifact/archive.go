@@ -82,6 +82,7 @@ type names map[string]int
 // member returns the item of one member.
 func (n names) member(in item, name string, mod time.Time, size int64) item {
 	it := in
+	it.disk = ""
 	it.path = in.path + "!" + printable(name)
 	it.place = in.place + "/" + name
 	n[name]++
@@ -186,7 +187,7 @@ func (l *looker) tarMember(ctx context.Context, in item, c content, tr *tar.Read
 	if len(name) > maxName {
 		return &LimitError{fmt.Sprintf("a member's name of more than %d bytes", maxName)}
 	}
-	if ext, skip := isForeign(name); skip {
+	if ext, skip := isForeign(name); skip && !l.belongs(in.place+"/"+name) {
 		l.pass(ext, h.Size)
 		return nil
 	}
@@ -229,7 +230,7 @@ func (l *looker) wanted(it item, head []byte) bool {
 	if kind, _ := l.claim(it, it.stored, head); kind != "" {
 		return true
 	}
-	return isZip(head) && !isTorchZip(head) || l.o.All && isText(head)
+	return isZip(head) && !isTorchZip(head) || l.o.All && isText(head) || l.belongs(it.place)
 }
 
 // section returns size bytes of c, which has at, from off on. What lies beyond
@@ -317,6 +318,7 @@ func (l *looker) zip(ctx context.Context, it item, c content) {
 		size := int64(f.UncompressedSize64)
 		err := in.budget.member()
 		ext, skip := isForeign(name)
+		skip = skip && !l.belongs(in.place+"/"+name)
 		switch mode := f.Mode(); {
 		case err != nil:
 			l.broken(ctx, it, n, err)

@@ -58,7 +58,9 @@ type Options struct {
 	// It is called by several goroutines at once.
 	Sniff func(a evidence.Artifact, head []byte) (kind string, confidence int)
 	// Anchor says of a recognised file whether it belongs to another one, its anchor: the
-	// folder that lies in and a pattern of its base name (see reader.Gatherer). May be nil.
+	// folder that lies in and a pattern of its base name (see reader.Gatherer). Kind "" asks
+	// whether any reader claims the place, so that a file that nobody knows by itself is
+	// kept until it is clear whether its anchor is there. May be nil.
 	Anchor func(kind, place string) (dir, pattern string, ok bool)
 	// All keeps every text that is not code, data or a document by its name, also
 	// that which no reader claims (its Kind is "") or which looks like a data set.
@@ -88,6 +90,9 @@ type File struct {
 	Confidence int     // of Sniff
 	Beside     []*File // files that belong to this one and are none of their own, by place
 	Held       any     // what the caller keeps with the file; the walk carries it along
+
+	disk      string // name on disk, "" for members of archives
+	companion bool   // no reader knows it, and one says that such a file belongs to another
 }
 
 // PassedOver counts what was seen and not read, by extension or reason. Bytes
@@ -173,7 +178,11 @@ func Look(ctx context.Context, paths []string, o Options) (*Seen, error) {
 		w.spool.close()
 		return nil, err
 	}
-	f.files = gather(f.files, o.Anchor)
+	gather(f, o.Anchor)
+	if err := w.around(ctx, f); err != nil {
+		w.spool.close()
+		return nil, err
+	}
 	return &Seen{Files: f.files, Passed: listed(f.passed), Alike: listed(f.alike), Problems: f.problems, Missing: f.missing, spool: w.spool}, nil
 }
 

@@ -31,7 +31,7 @@ const certain = 90
 // file looks at a listed file: by name, then by its first bytes.
 func (l *looker) file(ctx context.Context, c candidate) {
 	it := item{path: c.path, place: c.place, named: c.named}
-	if ext, skip := isForeign(c.place); skip && !c.named {
+	if ext, skip := isForeign(c.place); skip && !c.named && !l.belongs(c.place) {
 		l.pass(ext, statSize(c.full))
 		return
 	}
@@ -40,7 +40,7 @@ func (l *looker) file(ctx context.Context, c candidate) {
 		l.unreadable(it, err)
 		return
 	}
-	it.stored, it.mod = info.Size(), info.ModTime()
+	it.stored, it.mod, it.disk = info.Size(), info.ModTime(), c.full
 	n, err := readInto(f, l.head)
 	f.Close()
 	if err != nil && err != io.EOF {
@@ -125,18 +125,22 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 	}
 	// 5. Keep or count.
 	text := isText(head)
-	if len(head) == 0 {
+	_, codeOrData := isForeign(it.place)
+	kept := kind != "" && (confidence >= sure || !codeOrData && (it.named || l.o.All || !isSettings(it.place)))
+	companion := !kept && l.belongs(it.place)
+	if len(head) == 0 && !companion {
 		l.silent(it, 0, 0, "empty")
 		return
 	}
-	if len(head) < headLen && len(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))) == 0 {
+	if !companion && len(head) < headLen && len(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff")))) == 0 {
 		l.silent(it, it.stored, c.size, "blank")
 		return
 	}
 	fate := ""
-	_, codeOrData := isForeign(it.place)
 	switch {
-	case kind != "" && (confidence >= sure || !codeOrData && (it.named || l.o.All || !isSettings(it.place))):
+	case kept:
+	case companion:
+		kind, confidence = "", 0
 	case kind == "" && text && l.o.All && !codeOrData:
 	case it.named:
 		kind, fate, note = "", fateNotRecognised, notRecognised(text, codeOrData)
@@ -146,11 +150,21 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 	}
 	file := File{Artifact: it.artifact(c.size), Open: c.open, At: c.at, ModTime: it.mod, Named: it.named, Place: it.place, Confidence: confidence}
 	file.Kind, file.Fate, file.Note = kind, fate, note
-	if !l.o.All && l.dataSet(&file) {
+	file.disk, file.companion = it.disk, companion
+	if !companion && !l.o.All && l.dataSet(&file) {
 		return
 	}
 	file.Head = append([]byte(nil), head...)
 	l.files = append(l.files, file)
+}
+
+// belongs reports whether a reader claims files at such a place for another file.
+func (l *looker) belongs(place string) bool {
+	if l.o.Anchor == nil {
+		return false
+	}
+	_, _, ok := l.o.Anchor("", place)
+	return ok
 }
 
 // maxHole bounds the zeros that are read over at the start of a file.

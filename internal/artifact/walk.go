@@ -423,4 +423,5 @@ type item struct {
 	named  bool
 	depth  int // how many archives it lies in
 	budget *budget
+	disk   string // name on disk, "" for members of archives
 }

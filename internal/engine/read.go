@@ -54,6 +54,14 @@ func (o *Options) look() artifact.Options {
 		}
 	}
 	return artifact.Options{Stdin: o.Stdin, All: o.All, Anchor: func(kind, place string) (dir, pattern string, ok bool) {
+		if kind == "" {
+			for _, g := range gatherers {
+				if _, _, ok := g.Anchor(place); ok {
+					return "", "", true
+				}
+			}
+			return "", "", false
+		}
 		if g := gatherers[kind]; g != nil {
 			return g.Anchor(place)
 		}

@@ -89,6 +89,35 @@ func NewRecording(s Sink, tracker, artifact string) *Recording {
 	return r
 }
 
+// Apart is the sink for those runs of a store that are not its newest: a Tracked sink takes
+// them whole and an EveryPoint sink their points, but the diagnosis hears nothing of
+// them, whose series would be mixed with those of the newest. It is nil where s takes no runs.
+func Apart(s Sink) Sink {
+	whole, ok := s.(Tracked)
+	if !ok {
+		return nil
+	}
+	a := apart{s, whole}
+	if every, ok := s.(EveryPoint); ok {
+		return apartPoints{a, every}
+	}
+	return a
+}
+
+type apart struct {
+	Sink
+	whole Tracked
+}
+
+func (apart) Event(evidence.Event)                {}
+func (apart) Fact(evidence.Fact)                  {}
+func (a apart) TrackedRun(r *evidence.TrackedRun) { a.whole.TrackedRun(r) }
+
+type apartPoints struct {
+	apart
+	EveryPoint
+}
+
 // A Place is where a point stands: a line, record or row, counted from 1, and its bytes.
 type Place struct {
 	Line, Offset int64
