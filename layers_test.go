@@ -33,6 +33,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/tracker", "internal/evidence internal/incident"},
 	{"internal/repair", "internal/evidence internal/incident internal/format/textline"},
 	{"internal/repair/all", "internal/repair internal/repair/*"},
+	{"internal/repair/repairtest", "internal/incident internal/engine internal/reader internal/repair internal/report"},
 	{"internal/repair/*", "internal/evidence internal/incident internal/repair internal/format/*"},
 	{"internal/detect", "internal/evidence"},
 	{"internal/timeline", "internal/evidence"},
@@ -59,7 +60,7 @@ var sensitive = []struct{ imports, may, why string }{
 	{"github.com/parquet-go/parquet-go", "internal/reader/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
 	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/* internal/repair/*", "knowledge and configuration files"},
-	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/reader/mlflow internal/reader/trackio internal/reader/aim internal/repair/mlflow internal/repair/trackio cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/repair/repairtest internal/reader/mlflow internal/reader/trackio internal/reader/aim internal/repair/mlflow internal/repair/trackio cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 

@@ -50,7 +50,7 @@ const showExample = `  inquest tracker show runs/
 
 func trackerCommand(a *app) *cobra.Command {
 	cmd := needsCommand(&cobra.Command{Use: "tracker", Short: "Read what experiment trackers recorded, and set it against the job's log", Long: trackerLong})
-	cmd.AddCommand(trackerShowCommand(a))
+	cmd.AddCommand(trackerShowCommand(a), trackerRepairCommand(a))
 	return cmd
 }
 

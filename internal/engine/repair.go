@@ -74,7 +74,7 @@ func Repair(ctx context.Context, o Options, ro RepairOptions) (*incident.Repair,
 	}
 	defer seen.Close()
 	if err := m.decide(ctx); err != nil {
-		return nil, err
+		return nil, m.blame(ctx, err)
 	}
 	if !m.plan.Changed() && !ro.Force {
 		return m.nothing(ctx)
@@ -85,7 +85,7 @@ func Repair(ctx context.Context, o Options, ro RepairOptions) (*incident.Repair,
 	}
 	res, err := m.write(ctx, out)
 	if err != nil {
-		return nil, errors.Join(err, out.Discard())
+		return nil, errors.Join(m.blame(ctx, err), out.Discard())
 	}
 	if err := out.Finish(); err != nil {
 		return nil, err
@@ -109,6 +109,17 @@ type mending struct {
 	damage []incident.RunDamage
 	left   []string
 	alive  bool
+}
+
+// blame is the error of a repair: where the source changed, that is why.
+func (m *mending) blame(ctx context.Context, err error) error {
+	if errors.Is(err, repair.ErrChanged) || errors.Is(err, ErrNotRepaired) {
+		return err
+	}
+	if _, changed := m.src.Verify(ctx); errors.Is(changed, repair.ErrChanged) {
+		return changed
+	}
+	return err
 }
 
 // find looks for the files that hold tracked runs.

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package repairtest
+
+import "io/fs"
+
+// changed is unknown.
+func changed(fs.FileInfo) int64 { return 0 }
