@@ -55,12 +55,18 @@ var errTracks = errors.New("over limit: too many metric series, later ones are n
 type Recording struct {
 	Run evidence.TrackedRun
 
+	// Quote, where it is set, gives the place and the text of the point that is being
+	// added. Readers of text formats set it: it is called for the few points that become
+	// an event.
+	Quote func() evidence.Span
+
 	s      Sink
 	every  EveryPoint // or nil
 	whole  Tracked    // or nil
 	tracks map[string]*Track
 	taken  map[evidence.SeriesKey]bool
 	told   bool
+	row    row
 }
 
 // A Track takes the points of one series.
@@ -177,7 +183,13 @@ func (t *Track) Add(step int64, wall, v float64, at Place) {
 	p := &t.p
 	*p = evidence.Point{Step: step, Value: v * t.scale, Line: at.Line, Offset: at.Offset, Length: at.Length}
 	bad := v-v != 0
-	if wall > 0 && (bad || t.Series.WillSample()) {
+	switch row := &t.rec.row; {
+	case row.open && row.stamp.Known():
+		if bad || t.Series.WillSample() {
+			st := row.stamp
+			p.Stamp = &st
+		}
+	case wall > 0 && (bad || t.Series.WillSample()):
 		st := StampAt(wall)
 		p.Stamp = &st
 	}
@@ -189,6 +201,9 @@ func (t *Track) Add(step int64, wall, v float64, at Place) {
 	}
 	mark := evidence.Mark{Step: step, Ordinal: p.Ordinal, Line: at.Line, Offset: at.Offset}
 	t.segment(mark, wall)
+	if t.rec.row.open {
+		t.rec.row.note(t, v, bad)
+	}
 	if !bad {
 		t.finite++
 		t.lastOK, t.okWall, t.okVal, t.hasOK = mark, wall, p.Value, true
@@ -243,15 +258,31 @@ func (t *Track) bad(m evidence.Mark, wall, v float64, p *evidence.Point) {
 	s.Bad++
 	if (t.Series.Bad == 1 || t.finite >= quietPoints) && !t.quiet && !t.System && t.events < maxRunEvents {
 		t.events++
-		t.rec.s.Event(evidence.Event{Kind: evidence.NonfiniteValue, Who: evidence.Nobody(), Stamp: p.When(), Step: m.Step,
-			Text: t.Name + " = " + FormatValue(v), Span: t.span(p, t.Name+" = "+FormatValue(v)),
-			Attrs: evidence.Attrs{"metric": evidence.TextOf(t.label), "value": evidence.TextOf(FormatValue(v)), "trust": evidence.TextOf(string(t.Series.Key.Trust)), "hidden": evidence.BoolOf(false)}})
+		if row := &t.rec.row; !row.open {
+			t.rec.s.Event(t.event(v, p, false))
+		} else if rank := t.rank(); !row.visible || rank < row.rank {
+			row.visible, row.rank, row.best = true, rank, t.event(v, p, false)
+		}
 	}
 	t.finite = 0
 }
 
-func (t *Track) span(p *evidence.Point, quote string) evidence.Span {
-	return evidence.Span{Artifact: t.rec.Run.Artifact, Kind: "record", Record: p.Line, Offset: p.Offset, Length: int64(p.Length), Quote: quote}
+// event says that a point is not finite, or, hidden, that its value stands for one that
+// was not. Only an optimiser step is the step of an event.
+func (t *Track) event(v float64, p *evidence.Point, hidden bool) evidence.Event {
+	e := evidence.Event{Kind: evidence.NonfiniteValue, Who: evidence.Nobody(), Stamp: p.When(), Step: evidence.None,
+		Attrs: evidence.Attrs{"metric": evidence.TextOf(t.label), "value": evidence.TextOf(FormatValue(v)), "trust": evidence.TextOf(string(t.Series.Key.Trust)), "hidden": evidence.BoolOf(hidden)}}
+	if t.Axis == evidence.AxisStep {
+		e.Step = p.Step
+	}
+	if t.rec.Quote != nil {
+		e.Span = t.rec.Quote()
+		e.Text = printable(e.Span.Quote)
+		return e
+	}
+	e.Text = t.Name + " = " + FormatValue(v)
+	e.Span = evidence.Span{Artifact: t.rec.Run.Artifact, Kind: "record", Record: p.Line, Offset: p.Offset, Length: int64(p.Length), Quote: e.Text}
+	return e
 }
 
 // Suspect notes that the last n points added may stand for values that were not
@@ -272,6 +303,13 @@ func (t *Track) SuspectRun(run evidence.Run, reason string) {
 }
 
 func (t *Track) suspect(s evidence.Suspect) {
+	if n := len(t.Suspects); n > 0 && s.First.Ordinal <= t.Suspects[n-1].Last.Ordinal {
+		s.First = t.Suspects[n-1].Last // what is suspect already is counted once
+		s.First.Ordinal++
+		if s.Len() <= 0 {
+			return
+		}
+	}
 	if n := len(t.Suspects); n > 0 && t.Suspects[n-1].Reason == s.Reason && t.Suspects[n-1].Last.Ordinal+1 == s.First.Ordinal {
 		t.Suspects[n-1].Last = s.Last
 		return
