@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -189,6 +190,11 @@ func (v *alignView) againstVariants() []string {
 	return []string{listed(runs, 3) + " against " + listed(logs, 3), listed(runs, 1) + " against " + listed(logs, 1), fmt.Sprintf("%s, %s", several(len(runs), "run"), several(len(logs), "log"))}
 }
 
+// lines are the first lines of a report, in full.
+func (v *alignView) lines() []labelled {
+	return labelledLines([]string{"Order", "Basis", "Clock", "After", "Of"}, v.orderVariants, v.basisVariants, v.clockVariants, v.afterVariants, v.againstVariants)
+}
+
 func writeAlignmentText(w io.Writer, a *incident.Alignment, o Options) error {
 	a = cleanedAlignment(a)
 	p := newPage(&incident.Incident{Artifacts: a.Artifacts}, o)
@@ -256,6 +262,20 @@ func rowRank(r *incident.AlignedRow) int {
 		return n
 	}
 	return 5
+}
+
+// shown are the indexes of at most n rows, those that decide most, in their order.
+func (v *alignView) shown(n int, all bool) []int {
+	var out []int
+	for rank := 1; rank <= 5; rank++ {
+		for i := range v.Rows {
+			if rowRank(&v.Rows[i]) == rank && (all || len(out) < n) {
+				out = append(out, i)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (p *page) alignRows(v *alignView) {

@@ -2,6 +2,10 @@ package report
 
 import "bytes"
 
+// labels are the first label of each kind of text report with the second one, by which the
+// report is known.
+var labels = [][2]string{{"Run", "Broke"}, {"Order", "Basis"}, {"Copy", "Did"}}
+
 // Began reports whether head, the first bytes of a file, is how a report begins,
 // in any format and for any reader.
 func Began(head []byte) bool {
@@ -10,5 +14,18 @@ func Began(head []byte) bool {
 			return true
 		}
 	}
-	return bytes.HasPrefix(head, []byte("# ")) && (bytes.Contains(head, []byte("\n- **First:** ")) || bytes.Contains(head, []byte("\n- **Peak:** ")))
+	for _, l := range labels {
+		if bytes.HasPrefix(head, []byte(pad(l[0], 7))) && bytes.Contains(head, []byte("\n"+pad(l[1], 7))) {
+			return true
+		}
+	}
+	if !bytes.HasPrefix(head, []byte("# ")) {
+		return false
+	}
+	for _, l := range []string{"First", "Peak", "Broke", "Basis", "Did"} {
+		if bytes.Contains(head, []byte("\n- **"+l+":** ")) {
+			return true
+		}
+	}
+	return false
 }

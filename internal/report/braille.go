@@ -96,12 +96,11 @@ func (c *canvas) cell(col, row int) rune {
 // Characters of a plot's frame and marks.
 type plotMarks struct {
 	bad, past, doubt, edge, tick, corner, floor, here, begin rune
-	dash                                                     string // between the ends of a range
 }
 
 var (
-	boxMarks   = plotMarks{bad: '×', past: '·', doubt: '?', edge: '│', tick: '┤', corner: '└', floor: '─', here: '┴', begin: '╎', dash: "–"}
-	asciiMarks = plotMarks{bad: 'x', past: '.', doubt: '?', edge: '|', tick: '+', corner: '+', floor: '-', here: '^', begin: ':', dash: "-"}
+	boxMarks   = plotMarks{bad: '×', past: '·', doubt: '?', edge: '│', tick: '┤', corner: '└', floor: '─', here: '┴', begin: '╎'}
+	asciiMarks = plotMarks{bad: 'x', past: '.', doubt: '?', edge: '|', tick: '+', corner: '+', floor: '-', here: '^', begin: ':'}
 )
 
 // A plotLine of text is characters, each with a style.
@@ -287,24 +286,32 @@ func (t *textPlot) axis(c *curve, left, cols int, m plotMarks, low, high float64
 			floor[at(x, cols)] = m.here
 		}
 	}
+	return []string{strings.Repeat(" ", left+1) + string(m.corner) + string(floor), strings.TrimRight(strings.Repeat(" ", left+2)+t.ends(c, cols, low, high, at), " ")}
+}
+
+// ends are the labels of both ends of the axis and, where there is room between them, of
+// the first value that is not finite.
+func (t *textPlot) ends(c *curve, cols int, low, high float64, at func(float64, int) int) string {
 	from, to := c.place(low), c.place(high)
-	label := strings.Repeat(" ", left+2)
+	if columns(from)+columns(to) >= cols && c.by == byTime { // without the day
+		from, to = from[strings.IndexByte(from, ' ')+1:], to[strings.IndexByte(to, ' ')+1:]
+	}
 	switch {
-	case low == high:
-		label += pad("", (cols-columns(from))/2) + from
+	case low == high && columns(from) <= cols:
+		return pad("", (cols-columns(from))/2) + from
 	case columns(from)+columns(to) < cols:
 		middle := ""
-		if x := c.firstBad(); x != nil { // between the ends, where there is room
+		if x := c.firstBad(); x != nil {
 			word := c.place(*x)
 			if i := at(*x, cols) - columns(word)/2; i > columns(from)+1 && i+columns(word)+1 < cols-columns(to) {
 				middle = pad("", i-columns(from)) + word
 			}
 		}
-		label += from + middle + strings.Repeat(" ", cols-columns(from)-columns(middle)-columns(to)) + to
-	default:
-		label += cut(from+" "+m.dash+" "+to, cols)
+		return from + middle + strings.Repeat(" ", cols-columns(from)-columns(middle)-columns(to)) + to
+	case columns(from) <= cols:
+		return from
 	}
-	return []string{strings.Repeat(" ", left+1) + string(m.corner) + string(floor), label}
+	return ""
 }
 
 // firstBad is the least x with a value that is not finite and was not written again, nil

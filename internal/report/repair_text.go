@@ -243,6 +243,11 @@ func cleanedRepair(r *incident.Repair) *incident.Repair {
 	return copyClean(reflect.ValueOf(r)).Interface().(*incident.Repair)
 }
 
+// lines are the first lines of a report, in full.
+func (v *repairView) lines() []labelled {
+	return labelledLines([]string{"Copy", "Did", "Real", "Checks", "Undo"}, v.copyVariants, v.doneVariants, v.cleanVariants, v.checkVariants, v.undoVariants)
+}
+
 func writeRepairText(w io.Writer, r *incident.Repair, o Options) error {
 	r = cleanedRepair(r)
 	p := newPage(&incident.Incident{}, o)

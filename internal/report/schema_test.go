@@ -86,6 +86,9 @@ func typeSchema(t reflect.Type) map[string]any {
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return map[string]any{"type": "integer"}
 	case reflect.Float64:
+		if t == reflect.TypeFor[incident.Number]() {
+			return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"enum": []any{"NaN", "Infinity", "-Infinity"}}}}
+		}
 		return map[string]any{"type": "number"}
 	case reflect.Interface:
 		return map[string]any{}
@@ -94,6 +97,9 @@ func typeSchema(t reflect.Type) map[string]any {
 }
 
 func defName(t reflect.Type) string {
+	if trackerObjects[t.Name()] != "" {
+		return strings.ToLower(humps.ReplaceAllString(t.Name(), "${1}_$2"))
+	}
 	if name, ok := strings.CutPrefix(t.Name(), "Memory"); ok && name != "" { // camel case
 		return strings.ToLower(humps.ReplaceAllString(name, "${1}_$2"))
 	}
@@ -155,7 +161,7 @@ func buildSchema(t *testing.T, types []reflect.Type, name, file string) []byte {
 // describe finds a field's description; what an embedding type does not say is
 // said by Findings.
 func describe(t reflect.Type, name string) description {
-	for _, texts := range []map[string]description{fieldTexts, memoryTexts} {
+	for _, texts := range []map[string]description{fieldTexts, memoryTexts, trackerTexts} {
 		if d, ok := texts[t.Name()+"."+name]; ok {
 			return d
 		}
@@ -169,8 +175,10 @@ func describe(t reflect.Type, name string) description {
 }
 
 func objectText(t reflect.Type) string {
-	if s := memoryObjects[t.Name()]; s != "" {
-		return s
+	for _, texts := range []map[string]string{memoryObjects, trackerObjects} {
+		if s := texts[t.Name()]; s != "" {
+			return s
+		}
 	}
 	return objectTexts[t.Name()]
 }
@@ -268,6 +276,9 @@ func typeWords(t reflect.Type) string {
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "integer"
 	case reflect.Float64:
+		if t == reflect.TypeFor[incident.Number]() {
+			return "number or `NaN`, `Infinity`, `-Infinity`"
+		}
 		return "number"
 	case reflect.Bool:
 		return "boolean"

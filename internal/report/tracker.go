@@ -13,14 +13,17 @@ var (
 	trackerFormats = []format[*incident.Tracker]{
 		{"text", writeTrackerText},
 		{"json", writeJSON[*incident.Tracker]},
+		{"markdown", writeTrackerMarkdown},
 	}
 	alignmentFormats = []format[*incident.Alignment]{
 		{"text", writeAlignmentText},
 		{"json", writeJSON[*incident.Alignment]},
+		{"markdown", writeAlignmentMarkdown},
 	}
 	repairFormats = []format[*incident.Repair]{
 		{"text", writeRepairText},
 		{"json", writeJSON[*incident.Repair]},
+		{"markdown", writeRepairMarkdown},
 	}
 )
 

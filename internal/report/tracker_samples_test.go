@@ -40,7 +40,7 @@ func (b *seriesOfSteps) point(i int) incident.TrackedPoint {
 
 func (b *seriesOfSteps) spanned(i int) *incident.TrackedPoint {
 	p := b.point(i)
-	p.Span = &evidence.Span{Kind: "record", Artifact: b.file, Offset: int64(100 + 32*i), Index: int64(i + 1)}
+	p.Span = &evidence.Span{Kind: "record", Artifact: b.file, Offset: int64(100 + 32*i), Record: int64(i + 1)}
 	return &p
 }
 
@@ -168,8 +168,10 @@ func brokenRun() incident.TrackedRun {
 	gpu := mem.run(0, 40, 1, func(s float64) float64 { return 60e9 + 5e8*s }).build()
 	r.Series = []incident.TrackedSeries{loss, grad, lr, gpu}
 	r.First = grad.Bad
-	r.Settings = []incident.RunSetting{{Name: "batch_size", Value: "32"}, {Name: "optimizer.lr", Value: "0.0003"}, {Name: "precision", Value: "bf16"}}
-	r.Damage = []incident.RunDamage{{Kind: "truncated-tail", Text: "the last record announces 512 bytes, 131 are there", Bytes: 131, Records: 1, Span: evidence.Span{Kind: "record", Artifact: "run-k3v9/run-k3v9.wandb", Offset: 70000, Index: 812}}}
+	for i, s := range [][2]string{{"batch_size", "32"}, {"optimizer.lr", "0.0003"}, {"precision", "bf16"}} {
+		r.Settings = append(r.Settings, incident.RunSetting{Name: s[0], Value: s[1], Span: evidence.Span{Kind: "text", Artifact: "run-k3v9/files/config.yaml", Line: int64(i + 1)}})
+	}
+	r.Damage = []incident.RunDamage{{Kind: "truncated-tail", Text: "the last record announces 512 bytes, 131 are there", Bytes: 131, Records: 1, Span: evidence.Span{Kind: "record", Artifact: "run-k3v9/run-k3v9.wandb", Offset: 70000, Record: 812}}}
 	r.Notes = []string{"its TensorBoard folder runs/a is mirrored in it"}
 	r.Lines = 4210
 	r.Files = []string{"run-k3v9/run-k3v9.wandb", "run-k3v9/files/config.yaml", "run-k3v9/files/output.log"}
@@ -207,8 +209,8 @@ func resumedRun() incident.TrackedRun {
 	r.Series = []incident.TrackedSeries{loss}
 	r.First = loss.Bad
 	r.Resumes = []incident.Resume{
-		{From: ptr(int64(200)), After: ptr(int64(300)), Time: ptr("2026-03-02T08:51:00Z"), Basis: "a new file begins", Span: evidence.Span{Kind: "record", Artifact: "exp/a/events.out.tfevents.2.h.2.0", Offset: 30, Index: 2}},
-		{From: ptr(int64(380)), After: ptr(int64(420)), Basis: "a SessionLog START", Span: evidence.Span{Kind: "record", Artifact: "exp/a/events.out.tfevents.3.h.3.0", Offset: 30, Index: 2}},
+		{From: ptr(int64(200)), After: ptr(int64(300)), Time: ptr("2026-03-02T08:51:00Z"), Basis: "a new file begins", Span: evidence.Span{Kind: "record", Artifact: "exp/a/events.out.tfevents.2.h.2.0", Offset: 30, Record: 2}},
+		{From: ptr(int64(380)), After: ptr(int64(420)), Basis: "a SessionLog START", Span: evidence.Span{Kind: "record", Artifact: "exp/a/events.out.tfevents.3.h.3.0", Offset: 30, Record: 2}},
 	}
 	r.Files = []string{"exp/a/events.out.tfevents.1.h.1.0", "exp/a/events.out.tfevents.2.h.2.0", "exp/a/events.out.tfevents.3.h.3.0"}
 	return r
@@ -257,7 +259,7 @@ func trackerShapes() map[string]*incident.Tracker {
 	gone := trackerOf()
 	gone.NotFound = []string{"gone/run"}
 	several := trackerOf(brokenRun(), resumedRun(), filteredRun(), finishedRun())
-	several.Disagree = []incident.Statement{{Text: "W&B has NaN for loss at step 320, TensorBoard 1.71", Spans: []evidence.Span{{Kind: "record", Artifact: "run-k3v9/run-k3v9.wandb", Offset: 4000, Index: 60}}}}
+	several.Disagree = []incident.Statement{{Text: "W&B has NaN for loss at step 320, TensorBoard 1.71", Spans: []evidence.Span{{Kind: "record", Artifact: "run-k3v9/run-k3v9.wandb", Offset: 4000, Record: 60}}}}
 	several.Limits = []incident.Statement{{Text: "2 of 9 paths were passed over", Spans: []evidence.Span{}}}
 	return map[string]*incident.Tracker{
 		"broken": trackerOf(brokenRun()), "filtered": trackerOf(filteredRun()), "resumed": trackerOf(resumedRun()), "finished": trackerOf(finishedRun()), "several": several,
