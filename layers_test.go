@@ -22,7 +22,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/incident", "internal/evidence"},
 	{"internal/redact", ""},
 	{"internal/scan", ""},
-	{"internal/format/*", "internal/format/protowire internal/format/textline"},
+	{"internal/format/*", "internal/format/protowire internal/format/textline internal/format/sqlitefile"},
 	{"internal/artifact", "internal/evidence"},
 	{"internal/evidencefile", "internal/evidence"},
 	{"internal/reader", "internal/evidence internal/artifact internal/scan internal/format/rows"},
@@ -55,12 +55,12 @@ var layers = []struct{ pkg, may string }{
 var sensitive = []struct{ imports, may, why string }{
 	{"os/exec", "internal/cli", "only to open a browser; nothing else starts a process"},
 	{"net/http", "internal/reader/mlflow", "nothing leaves the machine but a request to the address that the user names"},
-	{"zombiezen.com/go/sqlite", "internal/reader/mlflow internal/reader/trackio internal/reader/aim internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
-	{"zombiezen.com/go/sqlite/", "internal/reader/mlflow internal/reader/trackio internal/reader/aim internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
+	{"zombiezen.com/go/sqlite", "internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
+	{"zombiezen.com/go/sqlite/", "internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
 	{"github.com/parquet-go/parquet-go", "internal/reader/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
 	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/* internal/repair/*", "knowledge and configuration files"},
-	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/repair/repairtest internal/reader/mlflow internal/reader/trackio internal/reader/aim internal/repair/mlflow internal/repair/trackio cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/repair/repairtest internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 
