@@ -48,9 +48,27 @@ const showExample = `  inquest tracker show runs/
   inquest tracker show --format html -o curves.html runs/ output/trainer_state.json
   inquest tracker show --format csv --run 3k2j9x1p wandb/ > points.csv`
 
+const alignLong = `align sets tracked runs against the job's own logs: which losses and gradient norms
+both have, how the log's clock stands to the tracker's by the steps that they share,
+what was not finite first and whether that was before memory ran out (and how that is
+known: by start, by step, by time, or by place in one log), and what the tracker went on
+recording after the run was dead. Console output that a tracker kept is a log as well.
+
+The clocks are compared by at least three steps with the same value in both. An offset of
+up to two minutes is taken for late writing, one near a multiple of a quarter of an hour
+for a time zone; with any other, times are not compared.
+
+Status: 0 runs were set against logs; 1 there was no run or no log; 2 wrong usage; 130
+interrupted.`
+
+const alignExample = `  inquest tracker align runs/exp1 slurm-4711.out
+  inquest tracker align --run 3k2j9x1p wandb/ logs/
+  inquest tracker align --format html -o timeline.html mlflow.db 'logs/rank_*.log'
+  inquest tracker align wandb/run-20260801_101500-3k2j9x1p     its own console`
+
 func trackerCommand(a *app) *cobra.Command {
 	cmd := needsCommand(&cobra.Command{Use: "tracker", Short: "Read what experiment trackers recorded, and set it against the job's log", Long: trackerLong})
-	cmd.AddCommand(trackerShowCommand(a), trackerRepairCommand(a))
+	cmd.AddCommand(trackerShowCommand(a), trackerAlignCommand(a), trackerRepairCommand(a))
 	return cmd
 }
 
@@ -154,6 +172,54 @@ func (a *app) trackerShow(cmd *cobra.Command, args []string, t *trackerFlags, fo
 		err = errNoTracked
 	}
 	return err
+}
+
+func trackerAlignCommand(a *app) *cobra.Command {
+	var t trackerFlags
+	formats := report.AlignmentFormats()
+	cmd := &cobra.Command{
+		Use:     "align RUN LOG...",
+		Short:   "Set tracked runs against the job's logs: what came first, on which clock",
+		Long:    alignLong,
+		Example: alignExample,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%w: name what a tracker left, and the job's logs", errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.trackerAlign(cmd, args, &t, formats) },
+	}
+	t.flags(cmd, formats)
+	return cmd
+}
+
+// trackerAlign runs the command.
+func (a *app) trackerAlign(cmd *cobra.Command, args []string, t *trackerFlags, formats []string) error {
+	to, err := t.options(formats)
+	if err != nil {
+		return err
+	}
+	if err := t.spares(args); err != nil {
+		return err
+	}
+	o, err := a.options(args)
+	if err != nil {
+		return err
+	}
+	o.Progress = a.progress()
+	a.warnMissing(args, t.format)
+	got, err := engine.Align(cmd.Context(), o, to)
+	if err != nil {
+		return err
+	}
+	if err := a.write(t.output, func(w io.Writer, ro report.Options) error { return report.WriteAlignment(w, t.format, got, ro) }); err != nil {
+		return err
+	}
+	if len(got.Runs) == 0 {
+		return errNoTracked
+	}
+	return nil
 }
 
 // pointColumns are the columns of every point. The time is UTC; the class is finite, nan,

@@ -273,15 +273,20 @@ func good(s *evidence.Series, p *evidence.Point) *incident.LastGood {
 	return g
 }
 
-// order relates memory and non-finite values for attempt i.
-func (s *Study) order(i int) incident.Order {
-	o := diagnose.OrderOf(s.Cases, i, func(c *diagnose.Case, it *timeline.Item) bool {
+// relate relates memory and non-finite values for attempt i.
+func (s *Study) relate(i int) diagnose.Order {
+	return diagnose.OrderOf(s.Cases, i, func(c *diagnose.Case, it *timeline.Item) bool {
 		if it.Kind != evidence.LibraryOOM || it.Attrs["certain"].True() {
 			return true
 		}
 		k := s.Known[c.Index]
 		return k.True("gpu.full_by_job") || k["memory.peak_fraction"].Value.F > .95 || k["seen.device_oom"].Value.I > 0
 	})
+}
+
+// order puts down how memory and non-finite values stand to each other for attempt i.
+func (s *Study) order(i int) incident.Order {
+	o := s.relate(i)
 	out := incident.Order{Relation: o.Relation, Basis: o.Basis, SameAttempt: o.SameAttempt, Linked: o.Linked, Mechanism: o.Mechanism}
 	if o.Memory != nil {
 		e := s.event(o.Memory, nil)

@@ -16,8 +16,9 @@ import (
 )
 
 // gather reads one of n artifacts. What it returns holds no secret and is all that
-// the later stages ask of the artifact, but for the quotes.
-func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, n int) *evidencefile.Artifact {
+// the later stages ask of the artifact, but for the quotes. Of each series at least dense
+// points are kept; 0 leaves it to n.
+func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, n, dense int) *evidencefile.Artifact {
 	out := &evidencefile.Artifact{Artifact: f.Artifact, Place: f.Place, Host: f.Host, Named: f.Named, Confidence: f.Confidence, ModTime: f.ModTime, Share: n}
 	if out.Fate != "" {
 		return out
@@ -28,6 +29,7 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 	}
 	out.Read = true
 	sink := reader.NewShare(n)
+	sink.Densely(dense)
 	var sum *digest
 	lines := f.Artifact
 	lines.Owner.Host = "" // the timeline fills it in where no line says otherwise

@@ -84,11 +84,17 @@ func (o *Options) look() artifact.Options {
 // The order of the result depends only on the input. On cancellation it returns
 // ctx.Err().
 func Read(ctx context.Context, o Options) (*Reading, error) {
-	byName, tables := o.readers()
 	seen, err := artifact.Look(ctx, o.Paths, o.look())
 	if err != nil {
 		return nil, err
 	}
+	return readSeen(ctx, o, seen, 0)
+}
+
+// readSeen is Read of what was looked at, which it closes. Of each series at least dense
+// points are kept, if it is not 0.
+func readSeen(ctx context.Context, o Options, seen *artifact.Seen, dense int) (*Reading, error) {
+	byName, tables := o.readers()
 	scans, err := unpack(ctx, seen)
 	if err != nil {
 		seen.Close()
@@ -134,7 +140,7 @@ func Read(ctx context.Context, o Options) (*Reading, error) {
 		go func() {
 			defer wg.Done()
 			for i := range work {
-				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], tables, share[evidence.Beside(out.Files[i].Kind)])
+				results[i] = readOne(ctx, &out.Files[i], byName[out.Files[i].Kind], tables, share[evidence.Beside(out.Files[i].Kind)], dense)
 				if o.Progress != nil {
 					done.Lock()
 					finished++
@@ -177,7 +183,7 @@ type result struct {
 }
 
 // readOne reads one of n artifacts, from itself or from its evidence.
-func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, n int) result {
+func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []reader.Tabular, n, dense int) result {
 	var a *evidencefile.Artifact
 	if h, ok := f.Held.(*held); ok {
 		var err error
@@ -189,7 +195,7 @@ func readOne(ctx context.Context, f *artifact.File, r reader.Reader, tables []re
 		settle(a, n)
 		a.Quotes, a.Around = nil, nil // read again where they are wanted
 	} else {
-		a = gather(ctx, f, r, tables, n)
+		a = gather(ctx, f, r, tables, n, dense)
 	}
 	res := result{source: timeline.Source{Artifact: a.Artifact, Events: a.Events, Series: a.Series, Facts: a.Facts, CutLine: a.CutLine}}
 	own := &res.source.Artifact

@@ -219,7 +219,7 @@ func record(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 		settle(a, n)
 		return a, nil
 	}
-	a := gather(ctx, f, r, tables, n)
+	a := gather(ctx, f, r, tables, n, 0)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

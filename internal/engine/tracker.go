@@ -51,6 +51,8 @@ type TrackerReading struct {
 	NotFound  []string
 
 	more int // runs beyond maxTrackedRuns
+	// console takes what else an artifact gave, beside its runs; may be nil.
+	console func(*artifact.File, *reader.Collector, []*evidence.TrackedRun)
 }
 
 // ReadTrackers reads the artifacts of experiment trackers among the paths, one after the
@@ -233,7 +235,7 @@ func (t *TrackerReading) readOne(ctx context.Context, f *artifact.File, r reader
 	if !f.ModTime.IsZero() {
 		t.Modified[f.Path] = f.ModTime
 	}
-	before := len(t.Runs) + t.more
+	had, before := len(t.Runs), len(t.Runs)+t.more
 	n, digest, err := readInto(ctx, f, r, sink, fn, run)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -265,6 +267,9 @@ func (t *TrackerReading) readOne(ctx context.Context, f *artifact.File, r reader
 		t.limit(evidence.Span{Artifact: f.Path, Kind: "record", Offset: max(a.Size, 0)}, "%s: %s", f.Path, err.Error())
 	}
 	a.Recognised = sink.count
+	if t.console != nil {
+		t.console(f, sink.Collector, t.Runs[min(had, len(t.Runs)):])
+	}
 	return nil
 }
 

@@ -38,6 +38,7 @@ type Collector struct {
 	series    map[evidence.SeriesKey]*evidence.Series
 	maxEvents int
 	points    int // of a series
+	dense     int // of a series, however many collections there are
 }
 
 // A Count is how many of a sort a reader met.
@@ -55,6 +56,10 @@ func NewShare(n int) *Collector {
 	return &Collector{series: map[evidence.SeriesKey]*evidence.Series{}, maxEvents: MaxEvents, points: share(8<<10, 24, evidence.MaxPoints, n)}
 }
 
+// Densely makes c keep at least so many points of each series that it is asked for from
+// now on, whatever its share is.
+func (c *Collector) Densely(points int) { c.dense = points }
+
 // share is what one of n artifacts gets of a limit.
 func share(all, least, most, n int) int { return min(max(all/max(n, 1), least), most) }
 
@@ -66,7 +71,7 @@ func (c *Collector) Settle(n int) {
 	c.maxEvents = min(c.maxEvents, share(MaxEvents, 64, MaxEvents, n))
 	c.shed()
 	for _, s := range c.Metrics {
-		s.Reduce(share(8<<10, 24, evidence.MaxPoints, n))
+		s.Reduce(max(share(8<<10, 24, evidence.MaxPoints, n), c.dense))
 	}
 }
 
@@ -116,8 +121,7 @@ func mayEnd(k evidence.Kind) bool {
 func (c *Collector) Series(k evidence.SeriesKey) *evidence.Series {
 	s := c.series[k]
 	if s == nil {
-		s = evidence.NewSeries(k)
-		s.Reduce(c.points)
+		s = evidence.NewDense(k, max(c.points, c.dense))
 		if len(c.Metrics) >= MaxSeries {
 			c.Dropped.Series++
 			return s

@@ -33,6 +33,8 @@ type line struct {
 	tracks   []*evidence.Track // one of each part that has it, in their order
 	segments []segment
 	more     int64 // segments that are not kept
+
+	known map[int64]known // see points
 }
 
 // A segment is a stretch of rising steps with the track it is of. Its points from step
