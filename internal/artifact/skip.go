@@ -30,7 +30,7 @@ var foreign = words(`
 // foreignNames are whole names that say the same, without extension.
 var foreignNames = words(`
 	license notice copying readme authors changelog makefile dockerfile requirements.txt constraints.txt
-	vocab.txt merges.txt .gitignore .gitattributes .gitmodules .dockerignore .ds_store`)
+	vocab.txt merges.txt inquest-repair.json .gitignore .gitattributes .gitmodules .dockerignore .ds_store`)
 
 // structured lists the extensions of files that hold settings rather than what
 // happened. They are looked at, and kept only if a reader is sure of them or

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -146,12 +147,33 @@ func (m *mending) find(ctx context.Context) (*artifact.Seen, error) {
 		case !plain || f.At == nil:
 			m.leave("%s is compressed or lies in an archive, and is not in the copy; unpack it to repair it.", f.Path)
 		default:
+			if err := m.include(f); err != nil {
+				seen.Close()
+				return nil, err
+			}
 			m.files = append(m.files, f)
 			m.alive = m.alive || m.fresh(f)
 			continue
 		}
 	}
 	return seen, nil
+}
+
+// include makes the files that belong to a file that was named alone part of the source.
+func (m *mending) include(f *artifact.File) error {
+	if m.src.File == "" {
+		return nil
+	}
+	dir := path.Dir(m.src.Path)
+	var names []string
+	for _, b := range f.Beside {
+		name := strings.TrimPrefix(b.Path, dir+"/")
+		if m.names[b.Path] == "" && fs.ValidPath(name) && m.src.Artifact(name) == b.Path {
+			names = append(names, name)
+			m.names[b.Path] = name
+		}
+	}
+	return m.src.Include(names...)
 }
 
 func (m *mending) leave(format string, args ...any) {

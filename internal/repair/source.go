@@ -34,16 +34,18 @@ type Source struct {
 	Path string // as the user named it, slash-separated
 	File string // base name where the source is one file, "" for a folder
 	// FS is the folder. It has what was there when the source was opened: folders and plain
-	// files; links are neither listed nor followed. Of a source that is one file it
-	// has that file and the files that SQLite keeps beside a database of that name. Files
-	// are io.ReaderAt and io.Seeker too.
+	// files; links are neither listed nor followed. Of a source that is one file it has that
+	// file, those that SQLite keeps beside a database of that name, and what else readers
+	// found to belong to it. Files are io.ReaderAt and io.Seeker too.
 	FS fs.FS
 
 	real string // the folder or file, links resolved
 	root *os.Root
 	list map[string]fs.FileInfo // by slash path below the root
 	in   map[string][]fs.DirEntry
-	sums map[string]string // SHA-256 by path, of the files that were opened
+	// added are the files and folders that were included in a source of one file.
+	added []string
+	sums  map[string]string // SHA-256 by path, of the files that were opened
 }
 
 // companions are what SQLite keeps beside a database file of some name.
@@ -77,13 +79,40 @@ func OpenSource(ctx context.Context, name string) (*Source, error) {
 		s.root.Close()
 		return nil, err
 	}
+	s.index()
+	s.FS = sourceFS{s}
+	return s, nil
+}
+
+func (s *Source) index() {
 	s.in = map[string][]fs.DirEntry{}
 	for _, name := range slices.Sorted(maps.Keys(s.list)) {
 		d := path.Dir(name)
 		s.in[d] = append(s.in[d], fs.FileInfoToDirEntry(s.list[name]))
 	}
-	s.FS = sourceFS{s}
-	return s, nil
+}
+
+// Include makes files that a reader found around a source of one file part of it, by their
+// slash paths below its folder. Of a folder all files are part.
+func (s *Source) Include(names ...string) error {
+	if s.File == "" {
+		return nil
+	}
+	for _, name := range names {
+		for at := name; at != "." && s.list[at] == nil; at = path.Dir(at) {
+			info, err := s.root.Lstat(at)
+			if err != nil {
+				return err
+			}
+			if !info.IsDir() && !info.Mode().IsRegular() {
+				return fmt.Errorf("%s is no plain file", printable(at))
+			}
+			s.list[at] = info
+			s.added = append(s.added, at)
+		}
+	}
+	s.index()
+	return nil
 }
 
 // Close releases the folder.
@@ -115,16 +144,20 @@ func printable(p string) string {
 func (s *Source) look(ctx context.Context) (map[string]fs.FileInfo, error) {
 	list := map[string]fs.FileInfo{}
 	if s.File != "" {
-		for _, name := range append([]string{""}, companions...) {
-			info, err := s.root.Lstat(s.File + name)
-			if name != "" && errors.Is(err, fs.ErrNotExist) {
+		names := append([]string{s.File}, s.added...)
+		for _, c := range companions {
+			names = append(names, s.File+c)
+		}
+		for _, name := range names {
+			info, err := s.root.Lstat(name)
+			if name != s.File && errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			if info.Mode().IsRegular() {
-				list[s.File+name] = info
+			if info.IsDir() || info.Mode().IsRegular() {
+				list[name] = info
 			}
 		}
 		return list, nil

@@ -41,6 +41,9 @@ func (v *repairView) sum() repairSum {
 }
 
 func (v *repairView) copyVariants() []string {
+	if v.Output == "" {
+		return []string{fmt.Sprintf("none was written: nothing in %s (%s) is to be repaired; --force writes one all the same", oneLine(v.Source), trackerWords(v.Format)), "none was written: nothing is to be repaired"}
+	}
 	s := fmt.Sprintf("%s (%s), a copy of %s", oneLine(v.Output), trackerWords(v.Format), oneLine(v.Source))
 	return []string{s, fmt.Sprintf("%s (%s)", oneLine(v.Output), trackerWords(v.Format)), oneLine(v.Output)}
 }
@@ -106,6 +109,8 @@ func (v *repairView) checkVariants() []string {
 		src = fmt.Sprintf("%d of %s of the source CHANGED meanwhile", changed, several(len(v.Files), "file"))
 	}
 	switch {
+	case v.Output == "":
+		return []string{src}
 	case len(v.Checks) == 0:
 		return []string{"the copy was not checked; " + src}
 	case bad > 0:
@@ -117,6 +122,9 @@ func (v *repairView) checkVariants() []string {
 }
 
 func (v *repairView) undoVariants() []string {
+	if v.Output == "" {
+		return []string{"nothing was written"}
+	}
 	if v.Undo == "" {
 		return []string{"remove the copy"}
 	}
