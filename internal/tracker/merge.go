@@ -100,6 +100,9 @@ var (
 func home(r *evidence.TrackedRun) string {
 	switch r.Tracker {
 	case "trainer_state":
+		if path.Base(r.Artifact) != "trainer_state.json" { // collected by hand
+			return r.Artifact
+		}
 		return checkpoint.ReplaceAllString(r.Folder, "")
 	case "mmengine", "mmcv":
 		return started.ReplaceAllString(r.Folder, "")

@@ -23,6 +23,9 @@ func (r *Run) resumes() []incident.Resume {
 		x := incident.Resume{From: stepOf(b.First.Step), After: stepOf(a.Last.Step), Time: wallTime(b.FirstWall), Span: span(b.track, b.First, 0)}
 		x.Span.Quote = ""
 		back := b.First.Step != evidence.None && b.First.Step <= a.Last.Step
+		if a.part == b.part && b.First.Step == a.Last.Step {
+			continue // a step that is logged twice
+		}
 		p, q := r.Parts[a.part], r.Parts[b.part]
 		file := path.Base(q.Artifact)
 		switch {
@@ -42,8 +45,9 @@ func (r *Run) resumes() []incident.Resume {
 	return out
 }
 
-// clearest is the series that shows best where writing began again: a loss that is logged
-// often, of which not every other point goes back.
+// clearest is the series that shows best where writing began again: the loss that is
+// logged most often, else another series, of those of which not every other point goes
+// back.
 func (r *Run) clearest() *line {
 	var best *line
 	for _, l := range r.lines {
@@ -53,7 +57,7 @@ func (r *Run) clearest() *line {
 		if back := int64(len(l.segments) - len(l.tracks)); back > 0 && back*4 > l.count() {
 			continue // it logs a step more than once by its nature
 		}
-		if best == nil || l.count() > best.count() {
+		if best == nil || best.class == l.class && l.count() > best.count() || l.count() > 16*best.count() {
 			best = l
 		}
 	}

@@ -232,8 +232,8 @@ func (l *line) show(points int) incident.TrackedSeries {
 	stamp(out.First, first.FirstWall)
 	stamp(out.Last, last.LastWall)
 	out.Bad, out.Later = l.onset(), l.later()
-	if out.Later != nil && out.Bad != nil && *out.Later.At.Span == *out.Bad.At.Span {
-		out.Later = nil
+	if out.Later != nil && out.Later.At.Span.Artifact == out.Bad.At.Span.Artifact && out.Later.At.Span.Record == out.Bad.At.Span.Record && out.Later.At.Span.Offset == out.Bad.At.Span.Offset {
+		out.Later = nil // the same point
 	}
 	for i := range l.segments {
 		s := &l.segments[i]
