@@ -22,7 +22,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/incident", "internal/evidence"},
 	{"internal/redact", ""},
 	{"internal/scan", ""},
-	{"internal/format/*", "internal/format/protowire internal/format/textline internal/format/sqlitefile"},
+	{"internal/format/*", "internal/format/protowire internal/format/textline internal/format/sqlitefile internal/format/jsontree"},
 	{"internal/artifact", "internal/evidence"},
 	{"internal/evidencefile", "internal/evidence"},
 	{"internal/reader", "internal/evidence internal/artifact internal/scan internal/format/rows"},

@@ -16,6 +16,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/smi"
 	"github.com/inquest-dev/inquest/internal/reader/stacks"
 	"github.com/inquest-dev/inquest/internal/reader/swanlab"
+	"github.com/inquest-dev/inquest/internal/reader/trackio"
 )
 
 // Readers returns every reader, those that look for wordings with plan. The one
@@ -29,6 +30,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		flightrec.New(),
 		memsnap.New(),
 		swanlab.New(log),
+		trackio.New(),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
