@@ -10,6 +10,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/leveldblog"
 	"github.com/inquest-dev/inquest/internal/format/protowire"
+	"github.com/inquest-dev/inquest/internal/format/swanrecord"
 	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
@@ -103,66 +104,38 @@ func (l *logFile) note(name, text string) {
 	}
 }
 
-// record reads a record of version 2:
+// record reads a record of version 2 (format/swanrecord), and in it
 //
-//	Record        1 num · 2 timestamp · 10 start · 11 finish · 12 column · 13 scalar · 14 media · 16 log · 20 save
 //	StartRecord   1 project · 2 workspace · 4 name · 5 description · 6 tags · 7 group · 8 job_type · 10 id ·
 //	              11 resume {0 never, 1 allow, 2 must} · 12 started_at
 //	FinishRecord  1 state {0 running, 1 finished, 2 crashed, 3 aborted} · 2 error · 3 finished_at
 //	ColumnRecord  1 class {1 custom, 2 system} · 2 type {1 scalar} · 3 key
-//	ScalarRecord  1 key · 2 step · 3 type · 4 timestamp · 5 value {1 number: double}
 //	LogRecord     1 line, without its end · 2 level · 3 timestamp · 4 epoch
-//
-// Timestamps are 1 seconds, 2 nanos. A scalar field that is 0 is not written.
 func (l *logFile) record(data []byte, at reader.Place) error {
-	var body []byte
-	kind, wall := 0, 0.0
-	m := protowire.Decode(data)
-	for m.Next() {
-		switch m.Tag {
-		case 2<<3 | protowire.Bytes:
-			wall = timestamp(m.Bytes())
-		case 10<<3 | protowire.Bytes, 11<<3 | protowire.Bytes, 12<<3 | protowire.Bytes, 13<<3 | protowire.Bytes, 14<<3 | protowire.Bytes, 16<<3 | protowire.Bytes:
-			kind, body = m.Number(), m.Bytes()
-		}
-	}
-	if err := m.Err(); err != nil {
+	x, err := swanrecord.Decode(data)
+	if err != nil {
 		return err
 	}
-	switch kind {
-	case 10:
-		return l.start(body, wall)
-	case 11:
-		return l.end(body, wall, at)
-	case 12:
-		return l.column(body)
-	case 13:
-		return l.scalar(body, wall, at)
-	case 14:
+	switch x.Kind {
+	case swanrecord.Start:
+		return l.start(x.Body, x.Wall)
+	case swanrecord.Finish:
+		return l.end(x.Body, x.Wall, at)
+	case swanrecord.Column:
+		return l.column(x.Body)
+	case swanrecord.Scalar:
+		p, err := x.Point()
+		if err == nil {
+			l.add(swanrecord.Name(p.Key), p.Step, p.Wall, p.Value, at)
+		}
+		return err
+	case swanrecord.Media:
 		l.media++
-	case 16:
-		return l.line(body, wall, at)
+	case swanrecord.Log:
+		return l.line(x.Body, x.Wall, at)
 	}
 	return nil
 }
-
-// timestamp is a google.protobuf.Timestamp in seconds since 1970, 0 where it is none.
-func timestamp(data []byte) float64 {
-	var seconds, nanos int64
-	m := protowire.Decode(data)
-	for m.Next() {
-		switch m.Tag {
-		case 1<<3 | protowire.Varint:
-			seconds = m.Int()
-		case 2<<3 | protowire.Varint:
-			nanos = m.Int()
-		}
-	}
-	return float64(seconds) + float64(nanos)/1e9
-}
-
-// text is a string field as it may be kept and shown.
-func text(b []byte) string { return textline.OneLine(string(b[:min(len(b), 4*maxText)]), maxText) }
 
 func (l *logFile) start(data []byte, wall float64) error {
 	run := &l.rec.Run
@@ -172,27 +145,27 @@ func (l *logFile) start(data []byte, wall float64) error {
 	for m.Next() {
 		switch m.Tag {
 		case 1<<3 | protowire.Bytes:
-			run.Project = text(m.Bytes())
+			run.Project = swanrecord.Name(m.Bytes())
 		case 2<<3 | protowire.Bytes:
-			if w := text(m.Bytes()); w != "" {
+			if w := swanrecord.Name(m.Bytes()); w != "" {
 				l.note("workspace", w)
 			}
 		case 4<<3 | protowire.Bytes:
-			run.Name = text(m.Bytes())
+			run.Name = swanrecord.Name(m.Bytes())
 		case 5<<3 | protowire.Bytes:
-			description = text(m.Bytes())
+			description = swanrecord.Name(m.Bytes())
 		case 6<<3 | protowire.Bytes:
 			if len(tags) < 64 {
-				tags = append(tags, text(m.Bytes()))
+				tags = append(tags, swanrecord.Name(m.Bytes()))
 			}
 		case 7<<3 | protowire.Bytes:
-			group = text(m.Bytes())
+			group = swanrecord.Name(m.Bytes())
 		case 8<<3 | protowire.Bytes:
-			job = text(m.Bytes())
+			job = swanrecord.Name(m.Bytes())
 		case 10<<3 | protowire.Bytes:
-			run.ID = text(m.Bytes())
+			run.ID = swanrecord.Name(m.Bytes())
 		case 12<<3 | protowire.Bytes:
-			wall = timestamp(m.Bytes())
+			wall = swanrecord.Time(m.Bytes())
 		}
 	}
 	run.Started = reader.StampAt(wall)
@@ -222,7 +195,7 @@ func (l *logFile) end(data []byte, wall float64, at reader.Place) error {
 		case 2<<3 | protowire.Bytes:
 			failure = m.Bytes()
 		case 3<<3 | protowire.Bytes:
-			wall = timestamp(m.Bytes())
+			wall = swanrecord.Time(m.Bytes())
 		}
 	}
 	if l.ended { // the first one counts, as when SwanLab itself reads the file
@@ -250,44 +223,13 @@ func (l *logFile) column(data []byte) error {
 		case 1<<3 | protowire.Varint:
 			class = m.Uint()
 		case 3<<3 | protowire.Bytes:
-			key = text(m.Bytes())
+			key = swanrecord.Name(m.Bytes())
 		}
 	}
 	if class == 2 && len(l.system) < maxColumns {
 		l.system[key] = true
 	}
 	return m.Err()
-}
-
-func (l *logFile) scalar(data []byte, wall float64, at reader.Place) error {
-	step, v := int64(0), 0.0
-	var key, number []byte
-	m := protowire.Decode(data)
-	for m.Next() {
-		switch m.Tag {
-		case 1<<3 | protowire.Bytes:
-			key = m.Bytes()
-		case 2<<3 | protowire.Varint:
-			step = m.Int()
-		case 4<<3 | protowire.Bytes:
-			wall = timestamp(m.Bytes())
-		case 5<<3 | protowire.Bytes:
-			number = m.Bytes()
-		}
-	}
-	if err := m.Err(); err != nil {
-		return err
-	}
-	for m = protowire.Decode(number); m.Next(); {
-		if m.Tag == 1<<3|protowire.Fixed64 {
-			v = m.Double()
-		}
-	}
-	if err := m.Err(); err != nil {
-		return err
-	}
-	l.add(text(key), step, wall, v, at)
-	return nil
 }
 
 // add puts down one point.
@@ -305,7 +247,7 @@ func (l *logFile) line(data []byte, wall float64, at reader.Place) error {
 		case 1<<3 | protowire.Bytes:
 			line = m.Bytes()
 		case 3<<3 | protowire.Bytes:
-			wall = timestamp(m.Bytes())
+			wall = swanrecord.Time(m.Bytes())
 		}
 	}
 	l.console.Add(append(line[:len(line):len(line)], '\n'), at, wall)

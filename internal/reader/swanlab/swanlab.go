@@ -30,11 +30,12 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/plainyaml"
+	"github.com/inquest-dev/inquest/internal/format/swanrecord"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 const (
-	ident     = ":SWL\xd6\xe1" // name and magic of a record log
+	ident     = swanrecord.Ident
 	tracker   = "swanlab"
 	maxConfig = 256 << 10 // bytes of config.yaml
 
