@@ -53,7 +53,7 @@ var layers = []struct{ pkg, may string }{
 // sensitive says which packages may use what is heavy or touches the world
 // outside. A trailing / matches everything below.
 var sensitive = []struct{ imports, may, why string }{
-	{"os/exec", "internal/cli", "only to open a browser; nothing else starts a process"},
+	{"os/exec", "internal/cli internal/repair/repairtest", "only to open a browser, and in tests that kill a process; nothing else starts one"},
 	{"net/http", "internal/reader/mlflow", "nothing leaves the machine but a request to the address that the user names"},
 	{"zombiezen.com/go/sqlite", "internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
 	{"zombiezen.com/go/sqlite/", "internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio", "stores of trackers"},

@@ -2,6 +2,7 @@ package repairtest
 
 import (
 	"io/fs"
+	"os/signal"
 	"syscall"
 )
 
@@ -9,4 +10,14 @@ import (
 func changed(info fs.FileInfo) int64 {
 	st := info.Sys().(*syscall.Stat_t)
 	return st.Ctim.Nano()
+}
+
+const canLimit = true
+
+// limitFiles makes writing fail beyond a size of files.
+func limitFiles(n uint64) {
+	signal.Ignore(syscall.SIGXFSZ)
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+		panic(err)
+	}
 }

@@ -71,9 +71,9 @@ func Write(w io.Writer, format string, r *incident.Repair) error {
 }
 
 // Run makes copies of the file or folder at source in every way: with each policy, twice
-// with the same bytes, of a source that may only be read, and cancelled at many moments,
-// after which nothing is left. The source is copied to a folder of the test first, so that it may lie in
-// testdata.
+// with the same bytes, of a source that may only be read, cancelled at many moments, killed
+// in the middle, on a full disk. The source is copied to a folder of the test first, so that
+// it may lie in testdata.
 func Run(t *testing.T, r reader.Reader, f repair.Format, source string) {
 	at := own(t, source)
 	for _, name := range slices.Sorted(maps.Keys(Policies)) {
@@ -107,6 +107,7 @@ func Run(t *testing.T, r reader.Reader, f repair.Format, source string) {
 	}
 	t.Run("read only", func(t *testing.T) { readOnly(t, r, f, own(t, source)) })
 	t.Run("cancelled", func(t *testing.T) { cancelled(t, r, f, at) })
+	t.Run("killed", func(t *testing.T) { killed(t, r, f, at) })
 	t.Run("marker", func(t *testing.T) {
 		Copy(t, r, f, at, func(o *engine.RepairOptions) { o.Marker = "my/marker" })
 	})
