@@ -25,7 +25,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/format/*", "internal/format/protowire internal/format/textline internal/format/sqlitefile internal/format/jsontree"},
 	{"internal/artifact", "internal/evidence"},
 	{"internal/evidencefile", "internal/evidence"},
-	{"internal/reader", "internal/evidence internal/artifact internal/scan internal/format/rows"},
+	{"internal/reader", "internal/evidence internal/artifact internal/scan internal/format/rows internal/format/textline"},
 	{"internal/reader/all", "internal/evidence internal/reader internal/reader/*"},
 	{"internal/reader/*", "internal/evidence internal/reader internal/scan internal/format/*"},
 	{"internal/allocator", "internal/evidence"},

@@ -174,23 +174,6 @@ func phase(key string) string {
 // optimizer steps comes before one of iterations or updates.
 var StepKeys = []string{"_step", "step", "global_step", "trainer/global_step", "train/global_step", "global_step/max_steps", "iteration", "iter", "num_updates", "current_steps", "training_iteration", "update", "train_steps", "steps"}
 
-// SettingFacts are the facts that one key of a run's configuration states.
-func SettingFacts(name, value string) []evidence.Fact {
-	key := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '_', r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '_'
-	}, name)
-	if key == "" || len(key) > 128 {
-		return nil
-	}
-	return []evidence.Fact{{Name: "setting." + key, Value: evidence.TextOf(value)}}
-}
-
 // runEvent states a tracked run for the diagnosis.
 func runEvent(r *evidence.TrackedRun) evidence.Event {
 	points, last, end := int64(0), int64(evidence.None), int64(0)

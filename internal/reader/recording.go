@@ -67,6 +67,8 @@ type Recording struct {
 	taken  map[evidence.SeriesKey]bool
 	told   bool
 	row    row
+
+	settings *Settings
 }
 
 // A Track takes the points of one series.
@@ -89,7 +91,7 @@ type Track struct {
 // NewRecording returns an empty recording of a run in an artifact.
 func NewRecording(s Sink, tracker, artifact string) *Recording {
 	r := &Recording{Run: evidence.TrackedRun{Tracker: tracker, Artifact: artifact, Status: evidence.RunUnknown, Keeps: evidence.KeepsAll},
-		s: s, tracks: map[string]*Track{}, taken: map[evidence.SeriesKey]bool{}}
+		s: s, tracks: map[string]*Track{}, taken: map[evidence.SeriesKey]bool{}, settings: NewSettings(s)}
 	r.every, _ = s.(EveryPoint)
 	r.whole, _ = s.(Tracked)
 	return r
@@ -331,10 +333,7 @@ func (r *Recording) Setting(name, value string, at evidence.Span) {
 		value = strings.ToValidUTF8(value[:maxSetting], "") + "…"
 	}
 	r.Run.Settings = append(r.Run.Settings, evidence.RunSetting{Name: name, Value: value, Span: at})
-	for _, f := range SettingFacts(name, value) {
-		f.Who, f.Span = evidence.Nobody(), at
-		r.s.Fact(f)
-	}
+	r.settings.Add(name, value, at)
 }
 
 // Damage notes a damaged part, for the run and for the sink.
@@ -347,6 +346,7 @@ func (r *Recording) Damage(d evidence.RunDamage) {
 
 // Close states what is known of the run as a whole and hands it over.
 func (r *Recording) Close() {
+	r.settings.Close()
 	for _, t := range r.Run.Tracks {
 		if w := t.LastWall; w > 0 && (!r.Run.Newest.Known() || StampAt(w).Time.After(r.Run.Newest.Time)) {
 			r.Run.Newest = StampAt(w)

@@ -114,13 +114,12 @@ func readAlone(b io.Reader, artifact string, s reader.Sink) error {
 	if err != nil {
 		return err
 	}
+	out := reader.NewSettings(s)
 	settingsOf(baseOf(artifact), data, func(key, value string, line, offset, length int) {
 		sp := evidence.Span{Artifact: artifact, Kind: "text", Line: int64(line), Offset: int64(offset), Length: int64(length), Quote: string(data[offset : offset+length])}
-		for _, f := range reader.SettingFacts(key, value) {
-			f.Who, f.Span = evidence.Nobody(), sp
-			s.Fact(f)
-		}
+		out.Add(key, value, sp)
 	})
+	out.Close()
 	return nil
 }
 

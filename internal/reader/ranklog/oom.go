@@ -6,6 +6,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 // The out-of-memory messages of PyTorch's device allocators
@@ -143,7 +144,7 @@ func (o *oomText) settle(s *session) {
 func readOOM(text string) (a evidence.Attrs, complete bool) {
 	a = evidence.Attrs{}
 	set := func(name, text string) {
-		if v, ok := parseSize(strings.Join(strings.Fields(text), " ")); ok {
+		if v, ok := reader.ParseSize(strings.Join(strings.Fields(text), " ")); ok {
 			a[name] = v
 		}
 	}
@@ -159,7 +160,7 @@ func readOOM(text string) (a evidence.Attrs, complete bool) {
 		set("allocated", f[1])
 		set("allowed", f[3])
 		set("requested", f[4])
-		other, ok := parseSize(f[2])
+		other, ok := reader.ParseSize(f[2])
 		if mine, ok2 := a["allocated"]; ok && ok2 {
 			a["this_process"] = add(mine, other)
 		}
@@ -309,7 +310,7 @@ func readProcesses(a evidence.Attrs, rest string, set func(name, text string)) {
 			set("this_process", p[3])
 			continue
 		}
-		v, ok := parseSize(strings.Join(strings.Fields(p[3]), " "))
+		v, ok := reader.ParseSize(strings.Join(strings.Fields(p[3]), " "))
 		if !ok {
 			known = false
 			continue
@@ -345,7 +346,7 @@ func readAsync(text, device string) (a evidence.Attrs, complete bool) {
 		case 'P':
 			name, complete = "allowed", true
 		}
-		if v, ok := parseSize(strings.Join(strings.Fields(f[2]), " ")); ok {
+		if v, ok := reader.ParseSize(strings.Join(strings.Fields(f[2]), " ")); ok {
 			a[name] = v
 		}
 	}
@@ -353,7 +354,7 @@ func readAsync(text, device string) (a evidence.Attrs, complete bool) {
 }
 
 func setInt(a evidence.Attrs, name, text string) {
-	if v, ok := convert(text, evidence.Int); ok {
+	if v, ok := reader.ParseValue(text, evidence.Int); ok {
 		a[name] = v
 	}
 }

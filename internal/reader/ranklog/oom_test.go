@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 // describe prints attributes in a fixed order, sizes by their middle.
@@ -99,9 +100,9 @@ func TestParseSize(t *testing.T) {
 		{"", 0, 0, false},
 		{"GiB", 0, 0, false},
 	} {
-		v, ok := parseSize(c.text)
+		v, ok := reader.ParseSize(c.text)
 		if ok != c.ok || v.Lo != c.lo || v.Hi != c.hi {
-			t.Errorf("parseSize(%q) = %d..%d %v, want %d..%d %v", c.text, v.Lo, v.Hi, ok, c.lo, c.hi, c.ok)
+			t.Errorf("reader.ParseSize(%q) = %d..%d %v, want %d..%d %v", c.text, v.Lo, v.Hi, ok, c.lo, c.hi, c.ok)
 		}
 	}
 }

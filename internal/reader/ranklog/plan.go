@@ -8,6 +8,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/memtext"
+	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
 
@@ -175,4 +176,20 @@ func (w *wording) refuses(text string) bool {
 // kind is read as a job log.
 func (w *wording) on(kind string) bool {
 	return len(w.Kinds) == 0 || slices.Contains(w.Kinds, "ranklog") || kind != "" && slices.Contains(w.Kinds, kind)
+}
+
+// settingAtoms are the literals that lead to a line with settings.
+func settingAtoms() []string {
+	out := []string{"Namespace(", "Arguments(", ".........", "TrainingArguments", "json = {", "atch size per device", "radient ", "otal train batch size", "otal batch size", "otal optimization steps", "rainable parameters", "Config {", "Config(", "onfiguration:"}
+	for k, v := range reader.SettingKeys {
+		if !v.Atom {
+			continue
+		}
+		out = append(out, k)
+		if up := strings.ToUpper(k); v.Fact == "run.alloc_conf" || v.Fact == "cuda.blocking" || k == "world_size" || k == "slurm_ntasks" || strings.HasPrefix(k, "xla_") {
+			out = append(out, up)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

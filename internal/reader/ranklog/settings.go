@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 const (
@@ -253,14 +254,10 @@ func unquote(s string) string {
 // set states one setting, and what it means where the key is known. A value
 // that was stated for the key in this launch is not stated again.
 func (c *settings) set(s *session, m *message, name, value string, all bool) {
-	name = strings.ToLower(strings.ReplaceAll(strings.Trim(name, "-./"), "-", "_"))
+	name, short := reader.SettingName(name)
 	value = strings.TrimSpace(value)
-	short := name[strings.LastIndexAny(name, "./")+1:]
-	known, ok := settingKeys[name]
-	if !ok {
-		known, ok = settingKeys[short]
-	}
-	if !ok && !all || name == "" || len(name) > 100 || value == "" || len(value) > maxSettingValue || c.count >= maxSettings {
+	known, ok := reader.SettingKeyOf(name, short)
+	if !ok && !all || name == "" || value == "" || len(value) > maxSettingValue || c.count >= maxSettings {
 		return
 	}
 	if c.values == nil {
@@ -287,14 +284,14 @@ func (c *settings) set(s *session, m *message, name, value string, all bool) {
 	if !ok {
 		return
 	}
-	if known.weak { // a broad name yields to a precise one
-		if len(c.values["!"+known.fact]) > 0 {
+	if known.Weak { // a broad name yields to a precise one
+		if len(c.values["!"+known.Fact]) > 0 {
 			return
 		}
 	} else {
-		c.values["!"+known.fact] = append(c.values["!"+known.fact], value)
+		c.values["!"+known.Fact] = append(c.values["!"+known.Fact], value)
 	}
-	if v, ok := known.value(short, value); ok {
-		s.fact(known.fact, v, m)
+	if v, ok := known.Value(short, value); ok {
+		s.fact(known.Fact, v, m)
 	}
 }

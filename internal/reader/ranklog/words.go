@@ -9,6 +9,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 const maxJoin = 6 // following lines that a message is joined with at most
@@ -97,7 +98,7 @@ func (s *session) word(m *message, w *wording, groups []string, tb *trace) {
 // capture stores one named group: an attribute, part of the identity, or both.
 func (s *session) capture(e *evidence.Event, spec *evidence.Spec, name, text string) {
 	if a := spec.Attr(name); a != nil {
-		if v, ok := convert(text, a.Type); ok {
+		if v, ok := reader.ParseValue(text, a.Type); ok {
 			e.Attrs[name] = v
 		}
 	}
@@ -146,7 +147,7 @@ func (s *session) wordFact(m *message, template, name string, names, groups []st
 	} else if !strings.HasPrefix(name, "setting.") {
 		return
 	}
-	v, ok := convert(text, t)
+	v, ok := reader.ParseValue(text, t)
 	if !ok {
 		return
 	}

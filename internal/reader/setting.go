@@ -1,19 +1,18 @@
-package ranklog
+package reader
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
-// A settingKey says which declared fact a configuration key sets.
-type settingKey struct {
-	fact string
+// A SettingKey says which declared fact a configuration key sets.
+type SettingKey struct {
+	Fact string
+	Weak bool // the key is used for other things too: a precise one goes before it
+	Atom bool // rare enough to be looked for in every line of a log
 	as   meaningOf
-	weak bool // the key is used for other things too
-	atom bool // rare enough to be looked for in every line
 }
 
 // A meaningOf is how a key's value becomes the fact's.
@@ -29,13 +28,13 @@ const (
 	named                      // key=value as text
 )
 
-// settingKeys is the one table of configuration keys, lower
-// case, dashes as underscores, without what stands before the last point.
-var settingKeys = func() map[string]settingKey {
-	m := map[string]settingKey{}
+// SettingKeys is the one table of configuration keys, lower case, dashes as underscores,
+// without what stands before the last point.
+var SettingKeys = func() map[string]SettingKey {
+	m := map[string]SettingKey{}
 	add := func(fact string, as meaningOf, flags string, keys ...string) {
 		for _, k := range keys {
-			m[k] = settingKey{fact: fact, as: as, weak: strings.Contains(flags, "weak"), atom: strings.Contains(flags, "atom")}
+			m[k] = SettingKey{Fact: fact, as: as, Weak: strings.Contains(flags, "weak"), Atom: strings.Contains(flags, "atom")}
 		}
 	}
 	add("run.batch", asIs, "atom", "per_device_train_batch_size", "per_gpu_train_batch_size", "train_micro_batch_size_per_gpu", "micro_batch_size", "local_batch_size", "device_batch_size", "samples_per_gpu", "micro_train_batch_size")
@@ -84,24 +83,8 @@ var settingKeys = func() map[string]settingKey {
 	return m
 }()
 
-// settingAtoms are the literals that lead to a line with settings.
-func settingAtoms() []string {
-	out := []string{"Namespace(", "Arguments(", ".........", "TrainingArguments", "json = {", "atch size per device", "radient ", "otal train batch size", "otal batch size", "otal optimization steps", "rainable parameters", "Config {", "Config(", "onfiguration:"}
-	for k, v := range settingKeys {
-		if !v.atom {
-			continue
-		}
-		out = append(out, k)
-		if up := strings.ToUpper(k); v.fact == "run.alloc_conf" || v.fact == "cuda.blocking" || k == "world_size" || k == "slurm_ntasks" || strings.HasPrefix(k, "xla_") {
-			out = append(out, up)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// value gives the fact's value for the text of a setting.
-func (k settingKey) value(key, text string) (evidence.Value, bool) {
+// Value gives the fact's value for the text of a setting.
+func (k SettingKey) Value(key, text string) (evidence.Value, bool) {
 	low := strings.ToLower(text)
 	off := low == "" || low == "none" || low == "null" || low == "false" || low == "0" || low == "no" || low == "off" || low == "no_shard" || low == "[]"
 	switch k.as {
@@ -140,14 +123,14 @@ func (k settingKey) value(key, text string) (evidence.Value, bool) {
 	if off && low != "0" && low != "false" {
 		return evidence.Value{}, false
 	}
-	spec := evidence.FactOf(k.fact)
+	spec := evidence.FactOf(k.Fact)
 	if spec == nil {
 		return evidence.Value{}, false
 	}
 	if low == "auto" && spec.Type != evidence.Text {
 		return evidence.Value{}, false
 	}
-	return convert(text, spec.Type)
+	return ParseValue(text, spec.Type)
 }
 
 // precisions are the spellings of a precision.
@@ -157,4 +140,69 @@ var precisions = map[string]string{
 	"16-true": "fp16-true", "bf16-true": "bf16-true",
 	"32": "fp32", "32-true": "fp32", "fp32": "fp32", "float32": "fp32", "no": "fp32", "tf32": "fp32", "64": "fp64", "64-true": "fp64",
 	"fp8": "fp8", "transformer-engine": "fp8",
+}
+
+// SettingName is a configuration key as the table and the facts named setting.* have it,
+// and the part behind its last point or slash. Both are empty where it can be none.
+func SettingName(key string) (name, short string) {
+	name = strings.ToLower(strings.ReplaceAll(strings.Trim(key, "-./"), "-", "_"))
+	if name == "" || len(name) > 100 {
+		return "", ""
+	}
+	return name, name[strings.LastIndexAny(name, "./")+1:]
+}
+
+// SettingKeyOf finds what a key means, by its name or by the part behind its last point.
+func SettingKeyOf(name, short string) (SettingKey, bool) {
+	k, ok := SettingKeys[name]
+	if !ok {
+		k, ok = SettingKeys[short]
+	}
+	return k, ok
+}
+
+// Settings states the keys of one configuration as facts: each as it is written, and what it
+// means where the key is known.
+type Settings struct {
+	s       Sink
+	broad   []evidence.Fact // of broad names, which yield to precise ones
+	precise map[string]bool
+}
+
+// NewSettings returns the settings of one configuration, stated to s.
+func NewSettings(s Sink) *Settings { return &Settings{s: s, precise: map[string]bool{}} }
+
+// Add states one key. What a broad name means is stated by Close.
+func (c *Settings) Add(key, value string, at evidence.Span) {
+	name, short := SettingName(key)
+	value = strings.TrimSpace(value)
+	if name == "" || value == "" {
+		return
+	}
+	c.s.Fact(evidence.Fact{Name: "setting." + name, Value: evidence.TextOf(value), Who: evidence.Nobody(), Span: at})
+	k, ok := SettingKeyOf(name, short)
+	if !ok {
+		return
+	}
+	v, ok := k.Value(short, value)
+	if !ok {
+		return
+	}
+	f := evidence.Fact{Name: k.Fact, Value: v, Who: evidence.Nobody(), Span: at}
+	if k.Weak {
+		c.broad = append(c.broad, f)
+		return
+	}
+	c.precise[k.Fact] = true
+	c.s.Fact(f)
+}
+
+// Close states what broad names mean that no precise one went before.
+func (c *Settings) Close() {
+	for _, f := range c.broad {
+		if !c.precise[f.Name] {
+			c.s.Fact(f)
+		}
+	}
+	c.broad = nil
 }

@@ -1,4 +1,4 @@
-package ranklog
+package reader
 
 import (
 	"math"
@@ -9,8 +9,8 @@ import (
 	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
-// convert reads text as a value of type t.
-func convert(text string, t evidence.Type) (evidence.Value, bool) {
+// ParseValue reads what a log or configuration prints as a value of type t.
+func ParseValue(text string, t evidence.Type) (evidence.Value, bool) {
 	text = strings.TrimSpace(text)
 	switch t {
 	case evidence.Text:
@@ -35,7 +35,7 @@ func convert(text string, t evidence.Type) (evidence.Value, bool) {
 		}
 		return evidence.Value{}, false
 	case evidence.Size:
-		return parseSize(text)
+		return ParseSize(text)
 	case evidence.Ints:
 		var l []int64
 		for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '[' || r == ']' }) {
@@ -58,10 +58,10 @@ var sizeUnits = map[string]int{
 	"k": 1, "kb": 1, "kib": 1, "m": 2, "mb": 2, "mib": 2, "g": 3, "gb": 3, "gib": 3, "t": 4, "tb": 4, "tib": 4, "p": 5, "pb": 5, "pib": 5,
 }
 
-// parseSize reads "79.15 GiB", "1,024 kB", "20027 bytes" or "33762398024" as the
+// ParseSize reads "79.15 GiB", "1,024 kB", "20027 bytes" or "33762398024" as the
 // interval of byte counts that print so: half a unit of the last digit to both
 // sides. What PyTorch prints for "not available" (2^64-1 bytes) is no size.
-func parseSize(s string) (evidence.Value, bool) {
+func ParseSize(s string) (evidence.Value, bool) {
 	i := 0
 	for i < len(s) && (isDigit(s[i]) || s[i] == '.' || s[i] == ',') {
 		i++
@@ -126,3 +126,5 @@ func plainNumber(s string) string {
 	}
 	return strings.Join(parts, "")
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
