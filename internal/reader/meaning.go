@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/rows"
 )
 
 // A Meaning is what a tracker's own name of a series says.
@@ -27,7 +28,11 @@ type Meaning struct {
 // otherwise. system says that the tracker measured it of the machine.
 func MeaningOf(name string, system bool, first float64) Meaning {
 	key := strings.ToLower(name)
-	m := Meaning{Scale: 1, Quiet: benign(key), Phase: phase(key)}
+	m := Meaning{Scale: 1, Quiet: benign(key) || slices.Contains(counters, key), Phase: phase(key)}
+	if strings.HasSuffix(key, "__min") || strings.HasSuffix(key, "__max") {
+		m.Quiet = true // W&B's exports put the extremes of what a row stands for beside its mean
+		return m
+	}
 	if strings.HasSuffix(key, " vs samples") || strings.HasPrefix(key, "train/samples/") {
 		m.Axis = evidence.AxisSamples
 		key = strings.TrimSuffix(key, " vs samples")
@@ -170,9 +175,8 @@ func phase(key string) string {
 	return "train"
 }
 
-// StepKeys are the names of step columns, best first, lower case; a counter of
-// optimizer steps comes before one of iterations or updates.
-var StepKeys = []string{"_step", "step", "global_step", "trainer/global_step", "train/global_step", "global_step/max_steps", "iteration", "iter", "num_updates", "current_steps", "training_iteration", "update", "train_steps", "steps"}
+// counters are names whose value counts and says nothing of the training, lower case.
+var counters = append([]string{"epoch", "epochs", "pid", "_runtime"}, rows.StepNames[:]...)
 
 // runEvent states a tracked run for the diagnosis.
 func runEvent(r *evidence.TrackedRun) evidence.Event {

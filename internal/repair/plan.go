@@ -240,6 +240,31 @@ func (p *Plan) Untouched(artifact string) bool {
 	return true
 }
 
+// Artifacts are the files of the runs that are repaired, in the order in which they were
+// first met.
+func (p *Plan) Artifacts() []string {
+	var list []string
+	seen := map[string]bool{}
+	add := func(artifact string) {
+		if !seen[artifact] {
+			seen[artifact] = true
+			list = append(list, artifact)
+		}
+	}
+	for _, r := range p.list {
+		add(r.Read.Artifact)
+		for _, s := range r.order {
+			add(s.key.artifact)
+		}
+	}
+	return list
+}
+
+// In reports whether the run has points in a file.
+func (r *Run) In(artifact string) bool {
+	return slices.ContainsFunc(r.order, func(s *Series) bool { return s.key.artifact == artifact })
+}
+
 // Changed reports whether anything at all is to be done: a point taken out or replaced, or
 // a status that the source states and that is not true.
 func (p *Plan) Changed() bool {

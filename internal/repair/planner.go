@@ -259,7 +259,7 @@ func (p *Planner) Again(keep func(*evidence.TrackedRun) bool) error {
 		g.run = run
 		parts[run] = append(parts[run], g)
 		for _, k := range g.names {
-			if k.name == p.o.Marker {
+			if k.name == p.o.Marker || k.name == MarkerKey(p.o.Marker) {
 				return fmt.Errorf("%s has a series %q already: it may be a repaired copy itself; name the marker otherwise", g.read.Artifact, k.name)
 			}
 			at := seriesKey{g.read.Artifact, k.name}

@@ -154,7 +154,7 @@ func (p *Plan) Checks(c *Recount) []incident.RepairCheck {
 		bad += n.bad
 		w := want[name]
 		switch {
-		case w == nil && (name == p.Marker || name == MarkerKey(p.Marker)):
+		case w == nil && (name == p.Marker || strings.TrimPrefix(name, "val/") == MarkerKey(p.Marker)): // in rows of an evaluation as well
 			marked[name] = n.marked > 0
 		case w == nil:
 			differ = append(differ, fmt.Sprintf("%q is new", name))

@@ -6,6 +6,28 @@ import (
 	"io"
 )
 
+// Closing is what closes a document that ends where the decoder is; ok is false where it is
+// within a value that is no row.
+func (d *Decoder) Closing() (text string, ok bool) {
+	switch d.state {
+	case inRows:
+		return "]}", true
+	case inDocument:
+		return "}", true
+	case inValue:
+		return "", false
+	}
+	return "", true
+}
+
+// Where a decoder is in a document.
+const (
+	outside = iota
+	inDocument
+	inRows
+	inValue
+)
+
 func ended(err error) bool { return errors.Is(err, io.EOF) }
 
 // peek passes over space from the next byte on and returns where the byte behind it
@@ -35,7 +57,7 @@ func (d *Decoder) open() (*Piece, error) {
 		d.next = (*Decoder).rest
 		return d.take(Bad, len(d.left()), ErrSyntax), nil
 	}
-	d.next = (*Decoder).around
+	d.next, d.state = (*Decoder).around, inDocument
 	return d.take(Between, n+1, nil), nil
 }
 
@@ -56,7 +78,7 @@ func (d *Decoder) around() (*Piece, error) {
 	}
 	switch c := d.left()[n]; {
 	case c == '}':
-		d.next = (*Decoder).rest
+		d.next, d.state = (*Decoder).rest, outside
 		return d.take(Between, n+1, nil), nil
 	case n > 0:
 		return d.take(Between, n, nil), nil
@@ -109,10 +131,11 @@ func (d *Decoder) key() (key []byte, at int, err error) {
 func (d *Decoder) value(key []byte, at int) (*Piece, error) {
 	switch c := d.left()[at]; {
 	case c == '[' && string(key) == d.member:
-		d.next = (*Decoder).within
+		d.next, d.state = (*Decoder).within, inRows
 		return d.take(Between, at+1, nil), nil
 	case c == '[' || c == '{':
 		d.next, d.depth, d.quote, d.escape = (*Decoder).pass, 1, false, false
+		d.state = inValue
 		return d.take(Between, at+1, nil), nil
 	}
 	p := &d.p
@@ -145,7 +168,7 @@ func (d *Decoder) pass() (*Piece, error) {
 			d.depth++
 		case c == ']' || c == '}':
 			if d.depth--; d.depth == 0 {
-				d.next = (*Decoder).around
+				d.next, d.state = (*Decoder).around, inDocument
 				return d.take(Between, i+1, nil), nil
 			}
 		}
@@ -161,7 +184,7 @@ func (d *Decoder) within() (*Piece, error) {
 	}
 	switch c := d.left()[n]; {
 	case c == ']':
-		d.next = (*Decoder).around
+		d.next, d.state = (*Decoder).around, inDocument
 		return d.take(Between, n+1, nil), nil
 	case n > 0:
 		return d.take(Between, n, nil), nil

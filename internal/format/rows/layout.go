@@ -2,9 +2,11 @@ package rows
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -40,13 +42,14 @@ type Layout struct {
 	roles map[string]*role
 	row   Reading
 
-	known    bool // Tracker is decided
-	long     bool // one value a row, with the name of its series beside it
-	epochs   bool // epochs are the only counter
-	steps    bool // some row had a step
-	run, tag string
-	panel    map[string]int // column of a run's step, in a panel export
-	iters    iterations
+	known  bool   // Tracker is decided
+	long   bool   // one value a row, with the name of its series beside it
+	epochs bool   // epochs are the only counter
+	steps  bool   // some row had a step
+	run    string // of all points, where the file's name has it
+	panels bool
+	panel  map[string]int // column of a run's step, in a panel export
+	iters  iterations
 }
 
 // A role is what a name of cells means.
@@ -128,13 +131,12 @@ func (l *Layout) Header(cells []Cell) {
 	clear(l.roles)
 	l.panel, l.long = nil, false
 	l.steps, l.epochs = false, false
-	if len(cells) == 3 && has["Wall time"] && has["Step"] && has["Value"] {
+	if len(cells) >= 3 && cells[0].Name == "Wall time" && cells[1].Name == "Step" && cells[2].Name == "Value" {
 		l.Tracker, l.known = "tensorboard-csv", true
-		l.run, l.tag = tagOf(l.file)
-		l.roles["Value"] = &role{name: l.tag, run: l.run}
+		l.oneSeries()
 		return
 	}
-	if l.panelColumns(cells, has) {
+	if l.panels = l.panelColumns(cells, has); l.panels {
 		l.Tracker, l.known = "wandb-csv", true
 		return
 	}
@@ -148,11 +150,18 @@ func (l *Layout) Header(cells []Cell) {
 	l.epochs = l.epochs && !l.steps
 }
 
+// oneSeries gives the value column its name, which stands in that of the file.
+func (l *Layout) oneSeries() {
+	run, tag := tagOf(l.file)
+	l.run, l.roles["Value"] = run, &role{name: tag}
+}
+
 // panelColumns gives the columns of a W&B panel export their roles: after the x axis, for
 // each run and metric "RUN - METRIC" with the least and greatest value of what was put
 // together in one row, METRIC__MIN and METRIC__MAX.
 func (l *Layout) panelColumns(cells []Cell, has map[string]bool) bool {
 	found := false
+	runs := map[string]bool{}
 	for i := range cells {
 		name := cells[i].Name
 		base := strings.TrimSuffix(strings.TrimSuffix(name, "__MIN"), "__MAX")
@@ -160,7 +169,7 @@ func (l *Layout) panelColumns(cells []Cell, has map[string]bool) bool {
 		if at < 0 || !has[base] || !has[base+"__MIN"] || !has[base+"__MAX"] {
 			continue
 		}
-		found = true
+		found, runs[base[:at]] = true, true
 		r := &role{run: base[:at], name: name[at+3:]}
 		if base[at+3:] == "_step" {
 			r.kind = axis
@@ -172,6 +181,12 @@ func (l *Layout) panelColumns(cells []Cell, has map[string]bool) bool {
 			}
 		}
 		l.roles[name] = r
+	}
+	for i := range cells { // what was added for one of the runs
+		name := cells[i].Name
+		if at := strings.LastIndex(name, " - "); at >= 0 && runs[name[:at]] && l.roles[name] == nil {
+			l.roles[name] = &role{run: name[:at], name: name[at+3:]}
+		}
 	}
 	if first := cells[0].Name; found && l.roles[first] == nil {
 		if r := l.role(first); r.step == 0 && r.kind != epoch {
@@ -291,8 +306,7 @@ func (l *Layout) decide(cells []Cell) {
 		l.Tracker = "csv"
 	case has["wall time"] && has["step"] && has["value"] && len(cells) == len(tripleNames):
 		l.Tracker = "tensorboard-json"
-		l.run, l.tag = tagOf(l.file)
-		l.roles["Value"] = &role{name: l.tag, run: l.run}
+		l.oneSeries()
 	case base == "scalars.json" || path.Base(path.Dir(l.file)) == "vis_data":
 		l.Tracker = "mmengine"
 	case strings.HasSuffix(base, ".log.json") || has["mode"] && has["iter"] && has["epoch"]:
@@ -421,7 +435,11 @@ func (l *Layout) point(r *Reading, m *marks, cells []Cell, i int, name string) {
 	case m.eval:
 		p.Name = role.val
 	}
-	if p.Run == "" {
+	switch {
+	case p.Run != "":
+	case l.run != "":
+		p.Run = l.run
+	default:
 		p.Run = m.run
 	}
 	if at, ok := l.panel[p.Run]; ok && at < len(cells) {
@@ -501,6 +519,20 @@ func (it *iterations) step(iter int64, cells []Cell, m marks) int64 {
 		return (e-1)*it.length + iter
 	}
 	return NoStep
+}
+
+// Panels reports whether the file is a panel export, whose columns are of several runs.
+func (l *Layout) Panels() bool { return l.panels }
+
+// Panel returns the runs of a panel export by name; none for other files.
+func (l *Layout) Panel() []string {
+	runs := map[string]bool{}
+	for _, r := range l.roles {
+		if r.run != "" {
+			runs[r.run] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(runs))
 }
 
 // EpochLength returns how many iterations an mmcv epoch has by the rows so far, 0 where steps

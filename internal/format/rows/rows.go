@@ -144,6 +144,7 @@ type Decoder struct {
 	member string
 	p      parser
 	t      table
+	state  int
 	depth  int // of the value that is being passed over
 	quote  bool
 	escape bool
