@@ -54,6 +54,9 @@ var errTracks = errors.New("over limit: too many metric series, later ones are n
 // Close it. It is used by one goroutine.
 type Recording struct {
 	Run evidence.TrackedRun
+	// File is the file beside the artifact in which the tracks stand that are asked for next, ""
+	// where it is the artifact itself. Their places are those of that file.
+	File string
 
 	// Quote, where it is set, gives the place and the text of the point that is being
 	// added. Readers of text formats set it: it is called for the few points that become
@@ -75,6 +78,7 @@ type Recording struct {
 type Track struct {
 	*evidence.Track
 	rec    *Recording
+	file   string // Recording.File
 	label  string // metric of its events
 	scale  float64
 	quiet  bool // a non-finite value is no news about the training
@@ -147,7 +151,7 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 		return nil
 	}
 	m := MeaningOf(name, system, first)
-	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, label: m.Name, scale: m.Scale, quiet: m.Quiet}
+	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, file: r.File, label: m.Name, scale: m.Scale, quiet: m.Quiet}
 	key := evidence.SeriesKey{Name: m.Name, Source: r.Run.Tracker, Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit}
 	if m.Device != "" {
 		key.Source += " " + m.Device
@@ -284,6 +288,9 @@ func (t *Track) event(v float64, p *evidence.Point, hidden bool) evidence.Event 
 	}
 	e.Text = t.Name + " = " + FormatValue(v)
 	e.Span = evidence.Span{Artifact: t.rec.Run.Artifact, Kind: "record", Record: p.Line, Offset: p.Offset, Length: int64(p.Length), Quote: e.Text}
+	if t.file != "" { // the offset is none of the artifact's
+		e.Span.Offset, e.Span.Length, e.Span.Pointer = 0, 0, t.file
+	}
 	return e
 }
 

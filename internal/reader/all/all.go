@@ -11,6 +11,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/kernlog"
 	"github.com/inquest-dev/inquest/internal/reader/kube"
 	"github.com/inquest-dev/inquest/internal/reader/memsnap"
+	"github.com/inquest-dev/inquest/internal/reader/mlflow"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
@@ -29,6 +30,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		slurm.New(),
 		flightrec.New(),
 		memsnap.New(),
+		mlflow.New(),
 		swanlab.New(log),
 		trackio.New(),
 		history.New(),
