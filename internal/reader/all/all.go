@@ -4,6 +4,7 @@ package all
 import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/reader/aim"
 	"github.com/inquest-dev/inquest/internal/reader/elastic"
 	"github.com/inquest-dev/inquest/internal/reader/flightrec"
 	"github.com/inquest-dev/inquest/internal/reader/history"
@@ -31,6 +32,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		flightrec.New(),
 		memsnap.New(),
 		mlflow.New(),
+		aim.New(),
 		swanlab.New(log),
 		trackio.New(),
 		history.New(),
