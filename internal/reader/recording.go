@@ -69,6 +69,7 @@ type Recording struct {
 	tracks map[string]*Track
 	taken  map[evidence.SeriesKey]bool
 	told   bool
+	era    int // counts restarts
 	row    row
 
 	settings *Settings
@@ -84,11 +85,8 @@ type Track struct {
 	quiet  bool // a non-finite value is no news about the training
 	finite int64
 	events int
-	lastOK evidence.Mark
-	okWall float64 // of lastOK
-	okVal  float64
-	hasOK  bool
-	min    int64 // highest step so far of the present segment
+	step   int64 // of the last point that states one
+	era    int   // of the recording when the last point came
 	p      evidence.Point
 }
 
@@ -187,44 +185,20 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 // since 1970 and 0 where unknown.
 func (t *Track) Add(step int64, wall, v float64, at Place) {
 	p := &t.p
-	*p = evidence.Point{Step: step, Value: v * t.scale, Line: at.Line, Offset: at.Offset, Length: at.Length}
-	bad := v-v != 0
-	switch row := &t.rec.row; {
-	case row.open && row.stamp.Known():
-		if bad || t.Series.WillSample() {
-			st := row.stamp
-			p.Stamp = &st
+	p.Step, p.Value, p.Line, p.Offset, p.Length, p.Stamp = step, v*t.scale, at.Line, at.Offset, at.Length, nil
+	bad := false
+	if t.Series.AppendDull(p) { // nearly all: finite, and no time is kept of it
+		p.Ordinal = t.Series.Last.Ordinal
+	} else {
+		if bad = v-v != 0; bad || t.Series.WillSample() {
+			p.Stamp = t.stamp(wall)
 		}
-	case wall > 0 && (bad || t.Series.WillSample()):
-		st := StampAt(wall)
-		p.Stamp = &st
+		t.Series.Append(p)
 	}
-	t.Series.Append(p)
 	if t.rec.every != nil {
 		q := *p
 		q.Value = v
 		t.rec.every.Point(&t.rec.Run, t.Track, &q, wall)
-	}
-	mark := evidence.Mark{Step: step, Ordinal: p.Ordinal, Line: at.Line, Offset: at.Offset}
-	t.segment(mark, wall)
-	if t.rec.row.open {
-		t.rec.row.note(t, v, bad)
-	}
-	if !bad {
-		t.finite++
-		t.lastOK, t.okWall, t.okVal, t.hasOK = mark, wall, p.Value, true
-		return
-	}
-	t.bad(mark, wall, v, p)
-}
-
-// segment puts the point into the present segment, or begins one.
-func (t *Track) segment(m evidence.Mark, wall float64) {
-	n := len(t.Segments)
-	fresh := n == 0 || m.Step != evidence.None && m.Step <= t.min && t.Steps
-	if m.Step != evidence.None {
-		t.Steps = true
-		t.min = m.Step
 	}
 	if wall > 0 {
 		if t.FirstWall == 0 {
@@ -232,22 +206,59 @@ func (t *Track) segment(m evidence.Mark, wall float64) {
 		}
 		t.LastWall = wall
 	}
-	if fresh && n >= evidence.MaxSegments {
-		t.MoreSegments++
-		fresh = false
+	s := t.segment(step, wall, at)
+	if t.rec.row.open {
+		t.rec.row.note(t, v, bad)
 	}
-	if fresh {
-		t.Segments = append(t.Segments, evidence.Segment{First: m, FirstWall: wall, Artifact: t.rec.Run.Artifact})
-		t.hasOK = false
-		n++
+	if bad {
+		t.bad(s, wall, v, p)
+	} else {
+		t.finite++
 	}
-	s := &t.Segments[n-1]
-	s.Last, s.LastWall = m, wall
+	s.Last = evidence.Mark{Step: step, Ordinal: p.Ordinal, Line: at.Line, Offset: at.Offset}
+	s.LastWall = wall
 	s.N++
 }
 
-// bad notes a point that is not finite, and makes an event of it where it is news.
-func (t *Track) bad(m evidence.Mark, wall, v float64, p *evidence.Point) {
+// stamp is the time of a point that keeps it, nil where it is unknown.
+func (t *Track) stamp(wall float64) *evidence.Stamp {
+	st := StampAt(wall)
+	if row := &t.rec.row; row.open && row.stamp.Known() {
+		st = row.stamp
+	}
+	if !st.Known() {
+		return nil
+	}
+	return &st
+}
+
+// Restart says that the writer took up the run anew: the next point of each track begins a
+// segment, whatever its step.
+func (r *Recording) Restart() { r.era++ }
+
+// segment is the segment of the next point, which may begin one.
+func (t *Track) segment(step int64, wall float64, at Place) *evidence.Segment {
+	n := len(t.Segments)
+	fresh := n == 0 || t.era != t.rec.era
+	if step != evidence.None {
+		fresh = fresh || step <= t.step && t.Steps
+		t.Steps, t.step = true, step
+	}
+	t.era = t.rec.era
+	if fresh {
+		if n < evidence.MaxSegments {
+			first := evidence.Mark{Step: step, Ordinal: t.p.Ordinal, Line: at.Line, Offset: at.Offset}
+			t.Segments = append(t.Segments, evidence.Segment{First: first, FirstWall: wall, Artifact: t.rec.Run.Artifact})
+			n++
+		} else {
+			t.MoreSegments++
+		}
+	}
+	return &t.Segments[n-1]
+}
+
+// bad notes a point of s that is not finite, and makes an event of it where it is news.
+func (t *Track) bad(s *evidence.Segment, wall, v float64, p *evidence.Point) {
 	switch {
 	case math.IsNaN(v):
 		t.NaN++
@@ -256,10 +267,11 @@ func (t *Track) bad(m evidence.Mark, wall, v float64, p *evidence.Point) {
 	default:
 		t.NegInf++
 	}
-	s := &t.Segments[len(t.Segments)-1]
 	if s.Bad == 0 {
-		s.FirstBad, s.BadWall, s.BadValue = m, wall, v
-		s.LastFinite, s.FiniteWall, s.FiniteValue, s.HasFinite = t.lastOK, t.okWall, t.okVal, t.hasOK
+		s.FirstBad, s.BadWall, s.BadValue = evidence.Mark{Step: p.Step, Ordinal: p.Ordinal, Line: p.Line, Offset: p.Offset}, wall, v
+		if s.N > 0 { // all of them finite
+			s.LastFinite, s.FiniteWall, s.FiniteValue, s.HasFinite = s.Last, s.LastWall, t.Series.LastFinite().Value, true
+		}
 	}
 	s.Bad++
 	if (t.Series.Bad == 1 || t.finite >= quietPoints) && !t.quiet && !t.System && t.events < maxRunEvents {

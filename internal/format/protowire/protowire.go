@@ -82,15 +82,9 @@ func (m *Message) Next() bool {
 		return false
 	}
 	m.start = m.off
-	var tag uint64
-	if c := m.b[m.off]; c < 0x80 {
-		tag = uint64(c)
-		m.off++
-	} else {
-		var ok bool
-		if tag, ok = m.varint(); !ok {
-			return false
-		}
+	tag, ok := m.varint()
+	if !ok {
+		return false
 	}
 	if tag < 1<<3 || tag > math.MaxUint32 {
 		return m.fail(ErrTag)
@@ -98,7 +92,6 @@ func (m *Message) Next() bool {
 	m.Tag = uint32(tag)
 	switch tag & 7 {
 	case Varint:
-		var ok bool
 		m.num, ok = m.varint()
 		return ok
 	case Fixed64:
@@ -171,6 +164,14 @@ func (m *Message) group() bool {
 
 // varint reads the number at m.off.
 func (m *Message) varint() (uint64, bool) {
+	if m.off < len(m.b) && m.b[m.off] < 0x80 {
+		m.off++
+		return uint64(m.b[m.off-1]), true
+	}
+	return m.longVarint()
+}
+
+func (m *Message) longVarint() (uint64, bool) {
 	v, n := binary.Uvarint(m.b[m.off:])
 	if n <= 0 {
 		if n == 0 {
