@@ -18,6 +18,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/smi"
 	"github.com/inquest-dev/inquest/internal/reader/stacks"
 	"github.com/inquest-dev/inquest/internal/reader/swanlab"
+	"github.com/inquest-dev/inquest/internal/reader/tfevents"
 	"github.com/inquest-dev/inquest/internal/reader/trackio"
 )
 
@@ -35,6 +36,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		aim.New(),
 		swanlab.New(log),
 		trackio.New(),
+		tfevents.New(),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
