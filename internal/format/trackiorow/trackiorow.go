@@ -3,22 +3,24 @@
 package trackiorow
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
 
 var errObject = errors.New("no JSON object")
 
-// A Scalar is one metric of a row. From and End are the byte range of key and value.
+// A Scalar is one metric of a row. From and End are the byte range of key and value, At is
+// where the value begins.
 type Scalar struct {
-	Key       string
-	Value     float64
-	From, End int
-	Number    bool // written as a number, and not as the name of a value that is not finite
+	Key           string
+	Value         float64
+	From, At, End int
 }
 
 // Scalars returns the metrics of a row in order. At the top level of the object numbers
@@ -32,14 +34,14 @@ func Scalars(body []byte) ([]Scalar, error) {
 	}
 	var list []Scalar
 	for _, x := range n.Items {
-		s := Scalar{Key: x.Key, From: x.From, End: x.End}
+		s := Scalar{Key: x.Key, From: x.From, At: x.At, End: x.End}
 		switch x.Sort {
 		case jsontree.Number:
 			v, err := strconv.ParseFloat(x.Text, 64)
 			if err != nil && !errors.Is(err, strconv.ErrRange) {
 				continue
 			}
-			s.Value, s.Number = v, true
+			s.Value = v
 		case jsontree.String:
 			switch x.Text {
 			case "NaN":
@@ -86,4 +88,22 @@ func Time(text string) float64 {
 func FormatTime(wall float64) string {
 	whole, frac := math.Modf(wall)
 	return time.Unix(int64(whole), int64(math.Round(frac*1e6))*1e3).UTC().Format("2006-01-02T15:04:05.000000+00:00")
+}
+
+// RunID is what a run is called: its id, in versions without one its name; on one line and
+// bounded.
+func RunID(id, name string) string {
+	if id == "" {
+		id = name
+	}
+	return textline.OneLine(id, 512)
+}
+
+// Quote is a text as JSON.
+func Quote(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+	return string(b)
 }

@@ -267,10 +267,7 @@ func (p *project) scan(ctx context.Context, t *sqlitefile.Table, row func(*sqlit
 // begin states what a run is called.
 func (p *project) begin(r *run) {
 	run := &r.rec.Run
-	run.ID, run.Name = textline.OneLine(r.id, maxText), textline.OneLine(r.name, maxText)
-	if run.ID == "" {
-		run.ID = run.Name
-	}
+	run.ID, run.Name = trackiorow.RunID(r.id, r.name), textline.OneLine(r.name, maxText)
 	run.Project = strings.TrimSuffix(path.Base(strings.ReplaceAll(p.artifact, "!", "/")), ".db")
 	run.Folder = p.artifact
 	run.Status = evidence.RunOpen
