@@ -4,11 +4,15 @@ package all
 import (
 	"github.com/inquest-dev/inquest/internal/repair"
 	"github.com/inquest-dev/inquest/internal/repair/history"
+	"github.com/inquest-dev/inquest/internal/repair/swanlab"
+	"github.com/inquest-dev/inquest/internal/repair/trackio"
 )
 
 // Formats returns one of each.
 func Formats() []repair.Format {
 	return []repair.Format{
+		swanlab.New(),
+		trackio.New(),
 		history.TrainerState(),
 		history.Tables(),
 		history.Lines(),

@@ -170,4 +170,3 @@ func TestTrigger(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
