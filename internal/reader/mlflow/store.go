@@ -380,7 +380,7 @@ func (st *store) metrics() error {
 			step = r.Int(at[4])
 		}
 		t.Add(step, wall(number(r, at[2])), v, reader.Place{Line: r.ID, Offset: r.Offset})
-		if v >= Clamp || v <= -Clamp {
+		if v == Clamp || v == -Clamp {
 			t.Suspect(1, clampReason)
 		}
 		return nil
