@@ -30,6 +30,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/plainyaml"
+	"github.com/inquest-dev/inquest/internal/format/sqlitefile"
 	"github.com/inquest-dev/inquest/internal/format/swanrecord"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
@@ -37,7 +38,8 @@ import (
 const (
 	ident     = swanrecord.Ident
 	tracker   = "swanlab"
-	maxConfig = 256 << 10 // bytes of config.yaml
+	storeName = "runs.swanlab" // the dashboard's database
+	maxConfig = 256 << 10      // bytes of config.yaml
 
 	// systemPrefix begins the keys of measurements of the machine, which users cannot take
 	// (pkg/helper/metric.py).
@@ -61,6 +63,8 @@ func (swan) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return reader.Sure
 	case isConfig(at, head) || isPoints(at, head):
 		return reader.Sure
+	case bytes.HasPrefix(head, []byte(sqlitefile.Magic)) && path.Base(at) == storeName:
+		return reader.Sure
 	}
 	return reader.No
 }
@@ -82,6 +86,10 @@ func isPoints(at string, head []byte) bool {
 // run has a record log that holds them too.
 func (swan) Anchor(at string) (dir, pattern string, ok bool) {
 	switch parent := path.Dir(at); {
+	case strings.HasPrefix(path.Base(at), storeName+"-"):
+		if of, ok := sqlitefile.Companion(at); ok {
+			return path.Dir(of), storeName, true
+		}
 	case path.Base(at) == "config.yaml" && path.Base(parent) == "files":
 		return path.Dir(parent), "*.swanlab", true
 	case strings.HasSuffix(at, ".log") && path.Base(path.Dir(parent)) == "logs":
@@ -106,6 +114,8 @@ func (r swan) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	switch {
 	case len(head) == 0:
 		return nil
+	case bytes.HasPrefix(head, []byte(sqlitefile.Magic)):
+		return r.readStore(ctx, in, s)
 	case len(head) > len(ident) && bytes.HasPrefix(head, []byte(ident)):
 		return r.readLog(ctx, in, src, s)
 	case isConfig(at, head):

@@ -206,6 +206,24 @@ func TestPublic(t *testing.T) {
 	}
 }
 
+// TestStore: the database of other people's dashboard, which lists one run.
+func TestStore(t *testing.T) {
+	data, err := os.ReadFile("../../../../shared/data/swanlab/kohya/runs.swanlab")
+	if err != nil {
+		t.Skip("no public runs beside the project")
+	}
+	if c := theReader().Sniff(evidence.Artifact{Path: "swanlog/runs.swanlab"}, data[:4096]); c != reader.Sure {
+		t.Errorf("Sniff: %v", c)
+	}
+	run := read(t, "swanlog/runs.swanlab", data, nil).runs[0]
+	if run.ID != "run-20240316_232607-dd5f2d1c" || run.Folder != "swanlog/run-20240316_232607-dd5f2d1c" || run.Status != evidence.RunOpen || run.Project != "kohya_ss" || !run.Started.Known() {
+		t.Errorf("run %+v", run)
+	}
+	for i := 0; i < len(data); i += 997 {
+		read(t, "swanlog/runs.swanlab", data[:max(i, 4096)], nil)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	data, _ := hex.DecodeString(golden)
 	f.Add(data)
