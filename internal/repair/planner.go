@@ -269,15 +269,37 @@ func (p *Planner) Again(keep func(*evidence.TrackedRun) bool) error {
 			k.series = run.get(at.artifact, k.name)
 		}
 	}
+	homes := map[RunKey][]*reading{}
 	for _, run := range p.plan.list {
-		p.share(run, parts[run])
+		homes[run.Key.home()] = append(homes[run.Key.home()], parts[run]...)
+	}
+	for _, run := range p.plan.list {
+		p.share(run, parts[run], homes[run.Key.home()])
 	}
 	return nil
 }
 
+// home is the key of a run whoever wrote it.
+func (k RunKey) home() RunKey {
+	k.Writer = ""
+	return k
+}
+
+// span are the times of the first and last point of a reading, 0 where unknown.
+func (g *reading) span() (first, last float64) {
+	for _, k := range g.names {
+		if k.firstWall > 0 && (first == 0 || k.firstWall < first) {
+			first = k.firstWall
+		}
+		last = max(last, k.lastWall)
+	}
+	return first, last
+}
+
 // share settles what the files of one run have to do with each other: the marks are those of
-// the run, and a file that was begun after another had ended goes on with its series.
-func (p *Planner) share(run *Run, parts []*reading) {
+// the run, and a file that was begun after another had ended, by whichever writer, goes on
+// with its series.
+func (p *Planner) share(run *Run, parts, home []*reading) {
 	main, other := &marks{at: map[markKey]*Mark{}}, &marks{at: map[markKey]*Mark{}}
 	type begun struct {
 		wall float64
@@ -291,8 +313,15 @@ func (p *Planner) share(run *Run, parts []*reading) {
 		closed = closed || g.read.Status != evidence.RunOpen && g.read.Status != evidence.RunUnknown
 		for _, k := range g.names {
 			run.Newest = max(run.Newest, k.lastWall)
-			if p.o.Policy.Dedupe && len(parts) > 1 && len(k.starts) > 0 && k.firstWall > 0 {
-				later[k.name] = append(later[k.name], begun{k.firstWall, k.starts[0].step})
+		}
+	}
+	if p.o.Policy.Dedupe && len(home) > 1 {
+		for _, g := range home {
+			first, _ := g.span()
+			for _, k := range g.names {
+				if len(k.starts) > 0 && first > 0 {
+					later[k.name] = append(later[k.name], begun{first, k.starts[0].step})
+				}
 			}
 		}
 	}
@@ -300,9 +329,10 @@ func (p *Planner) share(run *Run, parts []*reading) {
 		run.Status = evidence.RunFailed
 	}
 	for _, g := range parts {
+		_, last := g.span()
 		for _, k := range g.names {
 			for _, b := range later[k.name] {
-				if b.wall > k.lastWall && k.lastWall > 0 {
+				if b.wall > last && last > 0 {
 					k.again = min(k.again, b.step)
 				}
 			}

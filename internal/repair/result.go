@@ -185,17 +185,17 @@ func (p *Plan) Checks(c *Recount) []incident.RepairCheck {
 	for _, r := range c.Runs {
 		for _, t := range r.Tracks {
 			if marked[t.Name] {
-				runs[KeyOf(r)] = true
+				runs[KeyOf(r).home()] = true
 			}
 		}
 	}
-	affected := 0
+	affected := map[RunKey]bool{}
 	for _, r := range p.list {
 		if r.Affected && len(r.marks) > 0 {
-			affected++
+			affected[r.Key.home()] = true
 		}
 	}
-	return append(checks, incident.RepairCheck{Name: "marker", Holds: len(runs) >= affected, Detail: fmt.Sprintf("%d of %d affected runs have the marker series", min(len(runs), affected), affected)})
+	return append(checks, incident.RepairCheck{Name: "marker", Holds: len(runs) >= len(affected), Detail: fmt.Sprintf("%d of %d affected runs have the marker series", min(len(runs), len(affected)), len(affected))})
 }
 
 // MarkerKey is the marker's name where names are columns or keys of a table: without the
