@@ -14,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -35,7 +37,7 @@ func (tfevents) Name() string { return "tfevents" }
 const maxSniffed = 256 << 20
 
 func (tfevents) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
-	named := parseName(a.Path).ok
+	_, named := tfevent.ParseName(a.Path)
 	length, framed := tfrecord.Header(head)
 	switch {
 	case named && framed && length < maxSniffed:
@@ -53,19 +55,13 @@ func (tfevents) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	return reader.No
 }
 
-// Bounds of what is remembered of one file, beside those of a Recording.
-const (
-	maxTags   = 1 << 16
-	maxBroken = 8 // records that are named one by one
-)
+const maxBroken = 8 // records that are named one by one
 
 // A file is one event file while it is read.
 type file struct {
 	rec  *reader.Recording
 	in   *tfrecord.Reader
-	tags map[string]*tag
-	last *tag // that came last
-	over tag  // stands for all tags beyond maxTags
+	tags tfevent.Tags[series]
 
 	version bool // the file begins with a version record
 	events  int64
@@ -75,14 +71,12 @@ type file struct {
 	texts   texts
 }
 
-// A tag is what is remembered of one tag.
-type tag struct {
-	key    string
-	track  *reader.Track
-	full   bool // there are too many series
-	known  bool // its metadata was seen
-	plugin string
-	next   *tag // that came behind it the last time
+type tag = tfevent.Tag[series]
+
+// A series is that of a tag, once it has a scalar.
+type series struct {
+	track *reader.Track
+	full  bool // there are too many of them
 }
 
 // odd counts values that are no scalars, and those of them with elements that are not finite.
@@ -98,7 +92,7 @@ func (tfevents) Read(ctx context.Context, in reader.Input, s reader.Sink) error 
 		return err
 	}
 	defer src.Close()
-	f := &file{rec: reader.NewRecording(s, "tensorboard", in.Artifact.Path), in: tfrecord.NewReader(reader.Stopping(ctx, src)), tags: map[string]*tag{}}
+	f := &file{rec: reader.NewRecording(s, "tensorboard", in.Artifact.Path), in: tfrecord.NewReader(reader.Stopping(ctx, src))}
 	f.describe(in.Artifact.Path)
 	err = f.read()
 	if ctx.Err() != nil {
@@ -106,6 +100,17 @@ func (tfevents) Read(ctx context.Context, in reader.Input, s reader.Sink) error 
 	}
 	f.close()
 	return err
+}
+
+// describe fills in what the path of the file says of the run.
+func (f *file) describe(p string) {
+	run := &f.rec.Run
+	if run.Folder = path.Dir(p); run.Folder != "." {
+		run.Name = path.Base(run.Folder)
+	}
+	n, _ := tfevent.ParseName(p)
+	run.Started = reader.StampAt(float64(n.Start))
+	run.Writer = n.Writer()
 }
 
 // read reads all records.
@@ -149,12 +154,9 @@ func (f *file) read() error {
 // plain takes an event with one scalar. It reports false where the tag's plugin shows something
 // else than scalars.
 func (f *file) plain(p *tfevent.Plain) bool {
-	t := f.tag(p.Tag)
-	if p.Metadata != nil && !t.known {
-		t.known = true
-		t.plugin, _ = tfevent.Plugin(p.Metadata)
-	}
-	if p.Tensor && t.plugin != "" && t.plugin != tfevent.Scalars {
+	t := f.tags.Find(p.Tag)
+	t.Learn(p.Metadata)
+	if !p.Scalar(t.Plugin) {
 		return false
 	}
 	f.scalar(t, p.Step, p.Wall, float64(p.Value))
@@ -163,29 +165,29 @@ func (f *file) plain(p *tfevent.Plain) bool {
 
 // scalar takes the value of a tag.
 func (f *file) scalar(t *tag, step int64, wall, v float64) {
-	if t.track == nil {
-		if t.full {
+	if t.Of.track == nil {
+		if t.Of.full {
 			return
 		}
-		if t.track = f.rec.Track(tfevent.Name([]byte(t.key)), false, v); t.track == nil {
-			t.full = true
+		if t.Of.track = f.rec.Track(t.Name, strings.HasPrefix(t.Name, deviceStats), v); t.Of.track == nil {
+			t.Of.full = true
 			return
 		}
 	}
-	t.track.Add(step, wall, v, reader.Place{Line: f.in.Number(), Offset: f.in.Offset(), Length: int32(f.in.Size())})
+	t.Of.track.Add(step, wall, v, reader.Place{Line: f.in.Number(), Offset: f.in.Offset(), Length: int32(f.in.Size())})
 }
+
+// deviceStats is what the tags of Lightning's DeviceStatsMonitor begin with.
+const deviceStats = "DeviceStatsMonitor."
 
 // values takes all values of an event.
 func (f *file) values(e *tfevent.Event) {
 	var v tfevent.Value
 	vs := e.Values()
 	for vs.Next(&v) {
-		t := f.tag(v.Tag)
-		if v.Metadata != nil && !t.known {
-			t.known = true
-			t.plugin, _ = tfevent.Plugin(v.Metadata)
-		}
-		if x, ok := v.Scalar(t.plugin); ok {
+		t := f.tags.Find(v.Tag)
+		t.Learn(v.Metadata)
+		if x, ok := v.Scalar(t.Plugin); ok {
 			f.scalar(t, e.Step, e.Wall, x)
 		} else {
 			f.other(e, &v, t)
@@ -196,36 +198,12 @@ func (f *file) values(e *tfevent.Event) {
 	}
 }
 
-// tag finds a tag. Writers log the same tags in the same order again and again.
-func (f *file) tag(name []byte) *tag {
-	if f.last != nil {
-		if t := f.last.next; t != nil && t.key == string(name) {
-			f.last = t
-			return t
-		}
-	}
-	t := f.tags[string(name)]
-	if t == nil {
-		if len(f.tags) >= maxTags {
-			f.over = tag{key: string(name)}
-			return &f.over
-		}
-		t = &tag{key: string(name)}
-		f.tags[t.key] = t
-	}
-	if f.last != nil {
-		f.last.next = t
-	}
-	f.last = t
-	return t
-}
-
 // other takes a value that is no scalar.
 func (f *file) other(e *tfevent.Event, v *tfevent.Value, t *tag) {
 	switch {
-	case t.plugin == tfevent.HParams:
+	case t.Plugin == tfevent.HParams:
 		f.session(v)
-	case v.Form == tfevent.Tensored && v.Tensor.Type == tfevent.String && (t.plugin == tfevent.Text || t.plugin == ""):
+	case v.Form == tfevent.Tensored && v.Tensor.Type == tfevent.String && (t.Plugin == tfevent.Text || t.Plugin == ""):
 		f.texts.add(v, e.Step, f.span())
 	case v.Form == tfevent.Histogram:
 		f.histos.add(f, e, v)

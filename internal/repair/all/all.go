@@ -5,6 +5,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/repair"
 	"github.com/inquest-dev/inquest/internal/repair/history"
 	"github.com/inquest-dev/inquest/internal/repair/swanlab"
+	"github.com/inquest-dev/inquest/internal/repair/tfevents"
 	"github.com/inquest-dev/inquest/internal/repair/trackio"
 )
 
@@ -16,5 +17,6 @@ func Formats() []repair.Format {
 		history.TrainerState(),
 		history.Tables(),
 		history.Lines(),
+		tfevents.New(),
 	}
 }
