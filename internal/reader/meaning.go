@@ -45,6 +45,7 @@ func MeaningOf(name string, system bool, first float64) Meaning {
 		m.Quiet, m.Phase, m.Axis = true, "", evidence.AxisOwn
 	}
 	a, known := AliasOf(key)
+	known = known && !(system && key == "memory") // of W&B before 0.17: per cent of the host's
 	switch {
 	case known:
 		m.Name, m.Known = a.Name, true

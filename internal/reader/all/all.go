@@ -20,6 +20,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/swanlab"
 	"github.com/inquest-dev/inquest/internal/reader/tfevents"
 	"github.com/inquest-dev/inquest/internal/reader/trackio"
+	"github.com/inquest-dev/inquest/internal/reader/wandb"
 )
 
 // Readers returns every reader, those that look for wordings with plan. The one
@@ -37,6 +38,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		swanlab.New(log),
 		trackio.New(),
 		tfevents.New(),
+		wandb.New(log),
 		history.New(),
 		hosttext.New(plan),
 		smi.New(),
