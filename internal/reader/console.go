@@ -20,6 +20,9 @@ const (
 // its own and with its own time, so that the reader of logs can read it as the one text that
 // it was. The zero value is empty. It belongs to one goroutine.
 type Console struct {
+	// Artifact is the file that the pieces stand in, "" for that of the run.
+	Artifact string
+
 	head, last, late consoleText // late follows last, and takes its place when it is full
 	left             int64       // bytes between head and last that were left out
 	lines            int64
@@ -104,14 +107,18 @@ func (c *Console) Read(ctx context.Context, log Reader, r *Recording) error {
 			text = append(text, p.text...)
 		}
 	}
+	artifact := c.Artifact
+	if artifact == "" {
+		artifact = r.Run.Artifact
+	}
 	if c.left > 0 {
-		at := evidence.Span{Artifact: r.Run.Artifact, Kind: "record"}
+		at := evidence.Span{Artifact: artifact, Kind: "record"}
 		if len(c.last.pieces) > 0 {
 			at.Record, at.Offset = c.last.pieces[0].at.Line, c.last.pieces[0].at.Offset
 		}
 		r.Damage(evidence.RunDamage{Kind: evidence.OverBound, Span: at, Bytes: c.left, Text: fmt.Sprintf("%d bytes of console output in the middle are not read", c.left)})
 	}
-	found, err := Within(ctx, log, evidence.Artifact{Path: r.Run.Artifact, Owner: evidence.Owner{Rank: evidence.None, LocalRank: evidence.None}}, text)
+	found, err := Within(ctx, log, evidence.Artifact{Path: artifact, Owner: evidence.Owner{Rank: evidence.None, LocalRank: evidence.None}}, text)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -124,7 +131,7 @@ func (c *Console) Read(ctx context.Context, log Reader, r *Recording) error {
 			i = 0
 		}
 		p := &pieces[i]
-		return evidence.Span{Artifact: r.Run.Artifact, Kind: "record", Record: p.at.Line, Offset: p.at.Offset, Length: int64(p.at.Length), Quote: s.Quote}, p.wall
+		return evidence.Span{Artifact: artifact, Kind: "record", Record: p.at.Line, Offset: p.at.Offset, Length: int64(p.at.Length), Quote: s.Quote}, p.wall
 	}
 	for i := range found.Events {
 		e := found.Events[i]

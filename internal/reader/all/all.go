@@ -5,6 +5,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/reader/aim"
+	"github.com/inquest-dev/inquest/internal/reader/clearml"
 	"github.com/inquest-dev/inquest/internal/reader/elastic"
 	"github.com/inquest-dev/inquest/internal/reader/flightrec"
 	"github.com/inquest-dev/inquest/internal/reader/history"
@@ -36,6 +37,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		mlflow.New(),
 		aim.New(),
 		swanlab.New(log),
+		clearml.New(log),
 		trackio.New(),
 		tfevents.New(),
 		wandb.New(log),
