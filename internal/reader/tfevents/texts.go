@@ -80,7 +80,7 @@ func (t *texts) settings(f *file) {
 		}
 	}
 	if others > 0 {
-		f.note("%d texts that are no settings", others)
+		f.note("%s besides the settings", counted(others, "text"))
 	}
 }
 

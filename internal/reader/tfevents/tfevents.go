@@ -225,9 +225,9 @@ func (o *odd) add(f *file, e *tfevent.Event, v *tfevent.Value) {
 func (o *odd) note(f *file, what string) {
 	switch {
 	case o.bad > 0:
-		f.note("%d %s, of which %d have elements that are not finite, %s at step %d (record %d) first", o.n, what, o.bad, textline.OneLine(o.first, 80), o.step, o.record)
+		f.note("%s, of which %d with elements that are not finite: %s at step %d (record %d) first", counted(o.n, what), o.bad, textline.OneLine(o.first, 80), o.step, o.record)
 	case o.n > 0:
-		f.note("%d %s, all finite", o.n, what)
+		f.note("%s, all finite", counted(o.n, what))
 	}
 }
 
@@ -290,6 +290,13 @@ func (f *file) span() evidence.Span {
 	return evidence.Span{Artifact: f.rec.Run.Artifact, Kind: "record", Record: f.in.Number(), Offset: f.in.Offset(), Length: int64(f.in.Size())}
 }
 
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 func (f *file) note(format string, args ...any) {
 	f.rec.Run.Notes = append(f.rec.Run.Notes, fmt.Sprintf(format, args...))
 }
@@ -297,8 +304,8 @@ func (f *file) note(format string, args ...any) {
 // close says what the file as a whole shows and cannot show.
 func (f *file) close() {
 	f.texts.settings(f)
-	f.histos.note(f, "histograms")
-	f.tensors.note(f, "tensors of more than one element")
+	f.histos.note(f, "histogram")
+	f.tensors.note(f, "larger tensor")
 	run := &f.rec.Run
 	if f.broken > maxBroken {
 		f.note("%d intact records are no events, of which the first %d are named", f.broken, maxBroken)
