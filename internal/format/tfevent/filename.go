@@ -2,6 +2,7 @@ package tfevent
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,9 +31,10 @@ func ParseName(name string) (n FileName, ok bool) {
 	}
 	n.Start = int64(secs)
 	parts = parts[1:]
+	address := len(parts) == 4 && !slices.ContainsFunc(parts, func(s string) bool { return !number32(s) })
 	// The last two numbers are pid and counter, unless they are the end of an address.
-	for end := len(parts); end >= 3; end-- {
-		if number32(parts[end-1]) && number32(parts[end-2]) && !(end == 4 && number32(parts[0]) && number32(parts[1])) {
+	for end := len(parts); end >= 3 && !address; end-- {
+		if number32(parts[end-1]) && number32(parts[end-2]) {
 			n.Host, n.PID = textline.OneLine(strings.Join(parts[:end-2], "."), 256), parts[end-2]
 			return n, ok
 		}
