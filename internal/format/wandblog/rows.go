@@ -462,3 +462,23 @@ func (r *Rows) Object(text []byte, system bool) (row *Row, ok bool) {
 	}
 	return &r.out, true
 }
+
+// StepOf is the name of the series in which a row's first series that has one counts its steps, ""
+// where all count in W&B's own. body is a history record that was decoded.
+func (r *Rows) StepOf(body []byte) string {
+	name := ""
+	Items(body, 1, func(i Item) bool {
+		name = r.StepNamed(i.Name)
+		return name == ""
+	})
+	return name
+}
+
+// StepNamed is the name of the series in which the one of a name counts its steps, as the metric
+// records so far define it, "" for W&B's own.
+func (r *Rows) StepNamed(name string) string {
+	if k := r.axisOf(&Key{Name: name}); k != nil {
+		return k.Name
+	}
+	return ""
+}

@@ -31,6 +31,7 @@ package wandblog
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/format/protowire"
@@ -377,4 +378,16 @@ func DecodeTBRecord(body []byte) (dir string, err error) {
 		}
 	}
 	return dir, m.Err()
+}
+
+var runFolder = regexp.MustCompile(`^(?:offline-)?run-(\d{8}_\d{6})-(.+)$`)
+
+// ParseFolder takes the name of a run's folder apart: when it began, by the clock on its wall, and its
+// id. Both are "" for any other name.
+func ParseFolder(name string) (began, id string) {
+	m := runFolder.FindStringSubmatch(name)
+	if m == nil {
+		return "", ""
+	}
+	return m[1], m[2]
 }

@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -53,8 +52,11 @@ func (wandb) Name() string { return tracker }
 // place is where an artifact lies, the inside of an archive as if it were unpacked.
 func place(artifact string) string { return strings.ReplaceAll(artifact, "!", "/") }
 
-// runFolder matches the folder of a run and gives its id.
-var runFolder = regexp.MustCompile(`^(?:offline-)?run-\d{8}_\d{6}-(.+)$`)
+// isRun reports whether a folder is called as W&B calls those of runs.
+func isRun(name string) bool {
+	_, id := wandblog.ParseFolder(name)
+	return id != ""
+}
 
 // What lies beside the log of a run, by the folder that it lies in.
 var (
@@ -69,13 +71,13 @@ func (wandb) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	switch base := path.Base(at); {
 	case bytes.HasPrefix(head, []byte(wandblog.Ident)):
 		return reader.Sure
-	case strings.HasSuffix(base, ".wandb") && runFolder.MatchString(path.Base(path.Dir(at))):
+	case strings.HasSuffix(base, ".wandb") && isRun(path.Base(path.Dir(at))):
 		return reader.Sure
 	case strings.HasSuffix(base, ".wandb"):
 		return reader.Likely
 	case base == "wandb-history.jsonl" || base == "wandb-events.jsonl" || base == "wandb-metadata.json" || base == "wandb-summary.json":
 		return reader.Sure
-	case isOutput(at) || isDebug(at):
+	case isOutput(at) || isDebug(at) || isCopied(at):
 		return reader.Sure
 	case base == "config.yaml" && (ofRun(at) || bytes.Contains(head, []byte("\n_wandb:")) || bytes.HasPrefix(head, []byte("wandb_version:")) || bytes.HasPrefix(head, []byte("_wandb:"))):
 		return reader.Sure
@@ -89,7 +91,7 @@ func ofRun(at string) bool {
 	if path.Base(dir) == "files" {
 		dir = path.Dir(dir)
 	}
-	return runFolder.MatchString(path.Base(dir))
+	return isRun(path.Base(dir))
 }
 
 // isOutput recognises the files in which a run keeps its console output.
@@ -99,7 +101,7 @@ func isOutput(at string) bool {
 	case !strings.HasSuffix(base, ".log"):
 		return false
 	case path.Base(dir) == "logs" && path.Base(path.Dir(dir)) == "files": // in parts
-		return runFolder.MatchString(path.Base(path.Dir(path.Dir(dir))))
+		return isRun(path.Base(path.Dir(path.Dir(dir))))
 	}
 	return (base == "output.log" || strings.HasPrefix(base, "output_")) && ofRun(at)
 }
@@ -107,7 +109,13 @@ func isOutput(at string) bool {
 // isDebug recognises what W&B notes of its own work.
 func isDebug(at string) bool {
 	dir := path.Dir(at)
-	return slices.Contains(inLogs, path.Base(at)) && path.Base(dir) == "logs" && runFolder.MatchString(path.Base(path.Dir(dir)))
+	return slices.Contains(inLogs, path.Base(at)) && path.Base(dir) == "logs" && isRun(path.Base(path.Dir(dir)))
+}
+
+// isCopied recognises the rows that lie beside the log of a repaired copy, which the log has
+// too.
+func isCopied(at string) bool {
+	return path.Base(at) == "history.jsonl" && isRun(path.Base(path.Dir(at)))
 }
 
 // Anchor implements reader.Gatherer.
@@ -121,7 +129,9 @@ func (wandb) Anchor(at string) (dir, pattern string, ok bool) {
 		return path.Dir(up), "*.wandb", true
 	case path.Base(parent) == "logs" && known(inLogs):
 		return up, "*.wandb", true
-	case base == "wandb-events.jsonl" || runFolder.MatchString(path.Base(parent)) && known(inFiles):
+	case isCopied(at):
+		return parent, "*.wandb", true
+	case base == "wandb-events.jsonl" || isRun(path.Base(parent)) && known(inFiles):
 		return parent, "wandb-history.jsonl", true
 	}
 	return "", "", false
@@ -219,8 +229,8 @@ func newReading(ctx context.Context, log reader.Reader, in reader.Input, s reade
 		}
 		dir, r.rec.Run.Folder = path.Dir(dir), folderOf(r.rec.Run.Folder)
 	}
-	if m := runFolder.FindStringSubmatch(path.Base(dir)); m != nil {
-		r.rec.Run.ID = clean(m[1])
+	if _, id := wandblog.ParseFolder(path.Base(dir)); id != "" {
+		r.rec.Run.ID = clean(id)
 	} else if id, ok := strings.CutPrefix(strings.TrimSuffix(path.Base(at), ".wandb"), "run-"); ok && strings.HasSuffix(at, ".wandb") {
 		r.rec.Run.ID = clean(id)
 	}

@@ -7,12 +7,14 @@ import (
 	"github.com/inquest-dev/inquest/internal/repair/swanlab"
 	"github.com/inquest-dev/inquest/internal/repair/tfevents"
 	"github.com/inquest-dev/inquest/internal/repair/trackio"
+	"github.com/inquest-dev/inquest/internal/repair/wandb"
 )
 
 // Formats returns one of each.
 func Formats() []repair.Format {
 	return []repair.Format{
 		swanlab.New(),
+		wandb.New(),
 		trackio.New(),
 		history.TrainerState(),
 		history.Tables(),
