@@ -111,6 +111,8 @@ var deviceMemory = []struct {
 	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "memory_used", "bytes", 1 << 20},
 	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
 	{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "memory_used", "bytes", 1 << 30},
+	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "memory_used", "bytes", 1},
+	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.percent\.used_memory$`), "memory_fraction", "fraction", 0.01},
 	{regexp.MustCompile(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
 	{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "memory_used", "bytes", 1e9},
 	{regexp.MustCompile(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},

@@ -6,6 +6,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/reader/aim"
 	"github.com/inquest-dev/inquest/internal/reader/clearml"
+	"github.com/inquest-dev/inquest/internal/reader/comet"
 	"github.com/inquest-dev/inquest/internal/reader/elastic"
 	"github.com/inquest-dev/inquest/internal/reader/flightrec"
 	"github.com/inquest-dev/inquest/internal/reader/history"
@@ -38,6 +39,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		aim.New(),
 		swanlab.New(log),
 		clearml.New(log),
+		comet.New(log),
 		trackio.New(),
 		tfevents.New(),
 		wandb.New(log),
