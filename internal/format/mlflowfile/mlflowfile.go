@@ -12,8 +12,34 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/format/textline"
 )
+
+// RunFolder is what the folder of a run is called.
+var RunFolder = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// InRun splits the slash path of a file of a run into the run's folder and the file's
+// path below it: metrics/KEY, params/KEY, tags/KEY, where a key may hold slashes.
+func InRun(p string) (dir, rest string, ok bool) {
+	parts := strings.Split(p, "/")
+	for i := len(parts) - 2; i >= 0; i-- {
+		if slices.Contains([]string{"metrics", "params", "tags"}, parts[i]) && (i == 0 || RunFolder.MatchString(parts[i-1])) {
+			return strings.Join(parts[:i], "/"), strings.Join(parts[i:], "/"), true
+		}
+	}
+	return "", "", false
+}
+
+// Key is the name of a series from the key of its metric, on one line and within bounds.
+func Key(key string) string { return textline.OneLine(key, 512) }
+
+// Name is an id or name of a run, on one line and within bounds.
+func Name(name string) string { return textline.OneLine(name, 200) }
 
 // maxLine bounds a line; what MLflow writes has some fifty bytes.
 const maxLine = 64 << 10

@@ -41,7 +41,11 @@ func readRun(ctx context.Context, in reader.Input, s reader.Sink) error {
 	if err != nil {
 		return err
 	}
-	data, err := io.ReadAll(io.LimitReader(reader.Stopping(ctx, rc), maxMeta+1))
+	text := reader.Stopping(ctx, rc)
+	data, err := io.ReadAll(io.LimitReader(text, maxMeta+1))
+	if err == nil { // what follows is only counted
+		_, err = io.Copy(io.Discard, text)
+	}
 	if err = errors.Join(err, rc.Close()); err != nil {
 		return err
 	}
@@ -56,7 +60,7 @@ func readRun(ctx context.Context, in reader.Input, s reader.Sink) error {
 	}
 	describe(run, data)
 	if run.ID == "" {
-		if base := path.Base(run.Folder); runFolder.MatchString(base) {
+		if base := path.Base(run.Folder); mlflowfile.RunFolder.MatchString(base) {
 			run.ID = base
 		}
 		rec.Damage(evidence.RunDamage{Kind: evidence.TruncatedTail, Span: evidence.Span{Artifact: in.Artifact.Path, Kind: "text", Offset: int64(len(data))}, Text: "the description of the run names no run"})
@@ -159,9 +163,9 @@ func small(dir fs.FS, name string) (string, error) {
 // readMetric reads a metric file whose run has no description.
 func readMetric(ctx context.Context, in reader.Input, s reader.Sink, key string) error {
 	rec := reader.NewRecording(s, Tracker, in.Artifact.Path)
-	dir, _, _ := inRun(slash(in.Artifact.Path))
+	dir, _, _ := mlflowfile.InRun(slash(in.Artifact.Path))
 	rec.Run.Folder = dir
-	if base := path.Base(dir); runFolder.MatchString(base) {
+	if base := path.Base(dir); mlflowfile.RunFolder.MatchString(base) {
 		rec.Run.ID = base
 	}
 	rec.Run.StatusSpan = evidence.Span{Artifact: in.Artifact.Path, Kind: "record"}
@@ -212,7 +216,7 @@ func points(ctx context.Context, f io.Reader, rec *reader.Recording, key string)
 			continue
 		}
 		if t == nil {
-			if t = rec.Track(textline.OneLine(key, maxKey), system(key), l.Value); t == nil {
+			if t = rec.Track(mlflowfile.Key(key), system(key), l.Value); t == nil {
 				return nil
 			}
 		}

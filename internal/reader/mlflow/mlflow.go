@@ -12,10 +12,10 @@ import (
 	"math"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/mlflowfile"
 	"github.com/inquest-dev/inquest/internal/format/sqlitefile"
 	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
@@ -49,10 +49,7 @@ const Clamp = math.MaxFloat64
 
 const clampReason = "MLflow's databases hold the largest finite number in place of an infinity"
 
-var (
-	runFolder  = regexp.MustCompile(`^[0-9a-f]{32}$`)
-	metricLine = regexp.MustCompile(`^(?:\xef\xbb\xbf)?-?\d{1,19} (?:-?(?:\d[\d.e+-]*|inf)|nan)(?: -?\d{1,19})?\s`)
-)
+var metricLine = regexp.MustCompile(`^(?:\xef\xbb\xbf)?-?\d{1,19} (?:-?(?:\d[\d.e+-]*|inf)|nan)(?: -?\d{1,19})?\s`)
 
 // Tables of which a database that shows two is MLflow's, and those that no other has.
 var (
@@ -87,7 +84,7 @@ func (mlflow) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	if base == "meta.yaml" && isRunMeta(head) {
 		return reader.Sure
 	}
-	if _, key, ok := inRun(slash(a.Path)); ok && strings.HasPrefix(key, "metrics/") && metricLine.Match(head) {
+	if _, key, ok := mlflowfile.InRun(slash(a.Path)); ok && strings.HasPrefix(key, "metrics/") && metricLine.Match(head) {
 		return reader.Sure
 	}
 	return reader.No
@@ -106,25 +103,13 @@ func slash(p string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(p, "!", "/"), `\`, "/")
 }
 
-// inRun splits the path of a file of a run into the run's folder and the file's path
-// below it: metrics/KEY, params/KEY, tags/KEY, where a key may hold slashes.
-func inRun(p string) (dir, rest string, ok bool) {
-	parts := strings.Split(p, "/")
-	for i := len(parts) - 2; i >= 0; i-- {
-		if slices.Contains([]string{"metrics", "params", "tags"}, parts[i]) && (i == 0 || runFolder.MatchString(parts[i-1])) {
-			return strings.Join(parts[:i], "/"), strings.Join(parts[i:], "/"), true
-		}
-	}
-	return "", "", false
-}
-
 // Anchor gives the files beside a database to it, and those of a run's folder to its
 // description.
 func (mlflow) Anchor(p string) (dir, pattern string, ok bool) {
 	if db, ok := sqlitefile.Companion(p); ok {
 		return path.Dir(db), literal(path.Base(db)), true
 	}
-	if dir, _, ok := inRun(p); ok {
+	if dir, _, ok := mlflowfile.InRun(p); ok {
 		return path.Clean(dir), "meta.yaml", true
 	}
 	return "", "", false
@@ -142,7 +127,7 @@ func (mlflow) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	case path.Base(name) == "meta.yaml":
 		return readRun(ctx, in, s)
 	default:
-		if _, key, ok := inRun(name); ok {
+		if _, key, ok := mlflowfile.InRun(name); ok {
 			return readMetric(ctx, in, s, key)
 		}
 		return readStore(ctx, in, s)

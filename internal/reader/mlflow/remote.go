@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/mlflowfile"
 	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
@@ -354,7 +355,7 @@ func (c *client) histories(ctx context.Context, rec *reader.Recording, r *remote
 
 // history reads one metric, in the order in which the server has it.
 func (c *client) history(ctx context.Context, rec *reader.Recording, key string) error {
-	name := textline.OneLine(key, maxKey)
+	name := mlflowfile.Key(key)
 	rec.File = "runs/" + rec.Run.ID + "/metrics/" + textline.OneLine(key, maxNote)
 	var t *reader.Track
 	n := int64(0)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/mlflowfile"
 	"github.com/inquest-dev/inquest/internal/format/sqlitefile"
 	"github.com/inquest-dev/inquest/internal/format/sqlitestore"
 	"github.com/inquest-dev/inquest/internal/format/textline"
@@ -211,7 +212,7 @@ func (st *store) listRuns() error {
 			st.older++
 			return nil
 		}
-		run := &storedRun{rowid: r.ID, offset: r.Offset, id: textline.OneLine(text(r, at[0]), maxNote), name: textline.OneLine(text(r, at[1]), maxNote), status: textline.OneLine(text(r, at[2]), 32),
+		run := &storedRun{rowid: r.ID, offset: r.Offset, id: mlflowfile.Name(text(r, at[0])), name: textline.OneLine(text(r, at[1]), maxNote), status: textline.OneLine(text(r, at[2]), 32),
 			start: number(r, at[3]), end: number(r, at[4]), stage: textline.OneLine(text(r, at[5]), 32)}
 		experiment := number(r, at[6])
 		if run.experiment = names[experiment]; run.experiment == "" {
@@ -343,9 +344,6 @@ func (st *store) settings() error {
 	return err
 }
 
-// maxKey bounds the bytes of a metric's name.
-const maxKey = 512
-
 // maxSetting bounds the bytes of a param that is kept; a Recording bounds it again.
 const maxSetting = 4096
 
@@ -416,7 +414,7 @@ func (st *store) newTrack(run *storedRun, key string, first float64) *storedTrac
 		}
 		return nil
 	}
-	t := &storedTrack{name: key, Track: run.rec.Track(textline.OneLine(key, maxKey), system(key), first)}
+	t := &storedTrack{name: key, Track: run.rec.Track(mlflowfile.Key(key), system(key), first)}
 	if t.Track == nil {
 		return nil
 	}

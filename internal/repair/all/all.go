@@ -4,6 +4,7 @@ package all
 import (
 	"github.com/inquest-dev/inquest/internal/repair"
 	"github.com/inquest-dev/inquest/internal/repair/history"
+	"github.com/inquest-dev/inquest/internal/repair/mlflow"
 	"github.com/inquest-dev/inquest/internal/repair/swanlab"
 	"github.com/inquest-dev/inquest/internal/repair/tfevents"
 	"github.com/inquest-dev/inquest/internal/repair/trackio"
@@ -16,6 +17,8 @@ func Formats() []repair.Format {
 		swanlab.New(),
 		wandb.New(),
 		trackio.New(),
+		mlflow.Database(),
+		mlflow.Files(),
 		history.TrainerState(),
 		history.Tables(),
 		history.Lines(),
