@@ -23,12 +23,26 @@ import (
 // RunFolder is what the folder of a run is called.
 var RunFolder = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// InRun splits the slash path of a file of a run into the run's folder and the file's
-// path below it: metrics/KEY, params/KEY, tags/KEY, where a key may hold slashes.
+// InRun splits the slash path of a file of a run into the run's folder, which is named by
+// an id, and the file's path below it: metrics/KEY, params/KEY, tags/KEY, where a key may hold
+// slashes.
 func InRun(p string) (dir, rest string, ok bool) {
+	return split(p, func(parts []string) bool { return len(parts) > 0 && RunFolder.MatchString(parts[len(parts)-1]) })
+}
+
+// Below is InRun also for a folder of any name, as one that was copied has: of several that
+// it may be the innermost.
+func Below(p string) (dir, rest string, ok bool) {
+	if dir, rest, ok = InRun(p); !ok {
+		dir, rest, ok = split(p, func([]string) bool { return true })
+	}
+	return dir, rest, ok
+}
+
+func split(p string, run func(folders []string) bool) (dir, rest string, ok bool) {
 	parts := strings.Split(p, "/")
 	for i := len(parts) - 2; i >= 0; i-- {
-		if slices.Contains([]string{"metrics", "params", "tags"}, parts[i]) && (i == 0 || RunFolder.MatchString(parts[i-1])) {
+		if slices.Contains([]string{"metrics", "params", "tags"}, parts[i]) && run(parts[:i]) {
 			return strings.Join(parts[:i], "/"), strings.Join(parts[i:], "/"), true
 		}
 	}

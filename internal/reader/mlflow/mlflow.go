@@ -109,7 +109,7 @@ func (mlflow) Anchor(p string) (dir, pattern string, ok bool) {
 	if db, ok := sqlitefile.Companion(p); ok {
 		return path.Dir(db), literal(path.Base(db)), true
 	}
-	if dir, _, ok := mlflowfile.InRun(p); ok {
+	if dir, _, ok := mlflowfile.Below(p); ok {
 		return path.Clean(dir), "meta.yaml", true
 	}
 	return "", "", false

@@ -76,8 +76,9 @@ func TestAnchor(t *testing.T) {
 		{"m/0/" + id + "/metrics/metrics/loss", "m/0/" + id + " meta.yaml true"},
 		{"m/0/" + id + "/tags/mlflow.user", "m/0/" + id + " meta.yaml true"},
 		{"metrics/loss", ". meta.yaml true"},
-		{"m/0/metrics/loss", "  false"},
+		{"m/copy/metrics/val/loss", "m/copy meta.yaml true"},
 		{"m/0/" + id + "/artifacts/params", "  false"},
+		{"m/0/" + id + "/inputs/a/meta.yaml", "  false"},
 		{"mlflow.db", "  false"},
 	} {
 		dir, pattern, ok := New().(reader.Gatherer).Anchor(c.path)
