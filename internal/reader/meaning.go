@@ -145,11 +145,27 @@ func deviceMeaning(key string, first float64) (Meaning, bool) {
 // AliasOf finds the canonical series of a lower-case key; trackers separate the parts of a
 // name by '/' or '.'.
 func AliasOf(key string) (evidence.Alias, bool) {
-	a, ok := evidence.SeriesAliases[key]
+	if rest, ok := strings.CutPrefix(key, "devicestatsmonitor."); ok { // the hook that measured it
+		_, key, _ = strings.Cut(rest, "/")
+	}
+	a, ok := trackedOnly[key]
+	if !ok {
+		a, ok = evidence.SeriesAliases[key]
+	}
 	if !ok {
 		a, ok = evidence.SeriesAliases[strings.ReplaceAll(key, ".", "/")]
 	}
 	return a, ok && a.Name != ""
+}
+
+// trackedOnly are names that are logged to trackers and not printed: Megatron-LM's
+// (training.py, training_log) and those of torch.cuda.memory_stats, which Lightning's
+// DeviceStatsMonitor logs.
+var trackedOnly = map[string]evidence.Alias{
+	"learning-rate": {Name: "lr"}, "iteration-time": {Name: "step_time", Scale: 1}, "lm loss validation": {Name: "eval_loss", Phase: "eval"},
+	"mem-allocated-bytes": {Name: "memory_allocated", Scale: 1}, "mem-max-allocated-bytes": {Name: "memory_allocated", Scale: 1, Peak: true}, "mem-reserved-bytes": {Name: "memory_reserved", Scale: 1},
+	"allocated_bytes.all.current": {Name: "memory_allocated", Scale: 1}, "allocated_bytes.all.peak": {Name: "memory_allocated", Scale: 1, Peak: true},
+	"reserved_bytes.all.current": {Name: "memory_reserved", Scale: 1}, "reserved_bytes.all.peak": {Name: "memory_reserved", Scale: 1, Peak: true},
 }
 
 // LossLike reports whether a lower-case key names a loss of some sort.

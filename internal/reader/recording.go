@@ -2,6 +2,8 @@ package reader
 
 import (
 	"errors"
+	"hash/fnv"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -37,6 +39,7 @@ type Gatherer interface {
 // Bounds of what a Recording keeps of one artifact.
 const (
 	maxTracks     = 4096
+	maxRefused    = 1 << 16 // names beyond them that are counted
 	maxSettings   = 2048
 	maxSetting    = 4096 // bytes of one value
 	maxRunDamages = 256
@@ -70,7 +73,9 @@ type Recording struct {
 	taken  map[evidence.SeriesKey]bool
 	told   bool
 	era    int // counts restarts
-	row    row
+
+	refused map[uint64]bool // hashes of the names of series beyond the bound
+	row     row
 
 	settings *Settings
 }
@@ -142,10 +147,15 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 	}
 	if len(r.tracks) >= maxTracks {
 		if !r.told {
-			r.told = true
+			r.told, r.refused = true, map[uint64]bool{}
 			r.Damage(evidence.RunDamage{Kind: evidence.OverBound, Span: evidence.Span{Artifact: r.Run.Artifact, Kind: "record"}, Text: errTracks.Error()})
 		}
-		r.Run.MoreTracks++ // points, until Close counts the names it cannot keep
+		h := fnv.New64a()
+		io.WriteString(h, name)
+		if sum := h.Sum64(); len(r.refused) < maxRefused && !r.refused[sum] {
+			r.refused[sum] = true
+			r.Run.MoreTracks++
+		}
 		return nil
 	}
 	m := MeaningOf(name, system, first)
