@@ -44,7 +44,7 @@ func (tfevents) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return reader.Sure
 	case named && len(head) == 0:
 		return reader.Likely
-	case named && (bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:max(0, len(head)-utf8.UTFMax)])):
+	case named && !printed(head):
 		return reader.Likely // damaged from its beginning
 	case framed && length <= uint64(len(head)-tfrecord.HeaderSize):
 		var e tfevent.Event
@@ -53,6 +53,19 @@ func (tfevents) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		}
 	}
 	return reader.No
+}
+
+// printed reports whether head is text, which may be cut within a character.
+func printed(head []byte) bool {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return false
+	}
+	for cut := range min(len(head), utf8.UTFMax) {
+		if utf8.Valid(head[:len(head)-cut]) {
+			return true
+		}
+	}
+	return false
 }
 
 const maxBroken = 8 // records that are named one by one
