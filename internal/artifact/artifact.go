@@ -57,6 +57,10 @@ type Options struct {
 	// and Size; the head is at most 4 KiB, decompressed, and must not be kept.
 	// It is called by several goroutines at once.
 	Sniff func(a evidence.Artifact, head []byte) (kind string, confidence int)
+	// Probe is asked about a database that nobody knew by its first bytes: what it is, its
+	// list of tables says, which can lie anywhere in it. It may be nil, is not asked about
+	// compressed files, and called by several goroutines at once.
+	Probe func(a evidence.Artifact, r io.ReaderAt) (kind string, confidence int)
 	// Anchor says of a recognised file whether it belongs to another one, its anchor: the
 	// folder that lies in and a pattern of its base name (see reader.Gatherer). Kind "" asks
 	// whether any reader claims the place, so that a file that nobody knows by itself is

@@ -123,7 +123,11 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 			}
 		}
 	}
-	// 5. Keep or count.
+	// 5. What a database is may stand further on.
+	if kind == "" {
+		kind, confidence = l.probe(it, c, head)
+	}
+	// 6. Keep or count.
 	text := isText(head)
 	_, codeOrData := isForeign(it.place)
 	kept := kind != "" && (confidence >= sure || !codeOrData && (it.named || l.o.All || !isSettings(it.place)))
@@ -156,6 +160,22 @@ func (l *looker) lookHead(ctx context.Context, it item, c content, head []byte) 
 	}
 	file.Head = append([]byte(nil), head...)
 	l.files = append(l.files, file)
+}
+
+// database is how the files of SQLite begin.
+const database = "SQLite format 3\x00"
+
+// probe asks what a database is.
+func (l *looker) probe(it item, c content, head []byte) (string, int) {
+	if l.o.Probe == nil || c.at == nil || !bytes.HasPrefix(head, []byte(database)) {
+		return "", 0
+	}
+	at, closer, err := c.at()
+	if err != nil {
+		return "", 0
+	}
+	defer closer.Close()
+	return l.o.Probe(it.artifact(c.size), at)
 }
 
 // belongs reports whether a reader claims files at such a place for another file.

@@ -66,6 +66,16 @@ func (o *Options) look() artifact.Options {
 			return g.Anchor(place)
 		}
 		return "", "", false
+	}, Probe: func(a evidence.Artifact, r io.ReaderAt) (string, int) {
+		best, name := reader.No, ""
+		for _, x := range o.Readers {
+			if p, ok := x.(reader.Prober); ok {
+				if c := p.Probe(a, r); c > best {
+					best, name = c, x.Name()
+				}
+			}
+		}
+		return name, int(best)
 	}, Sniff: func(a evidence.Artifact, head []byte) (string, int) {
 		if evidencefile.Is(head) {
 			return evidenceKind, int(reader.Sure)

@@ -38,6 +38,14 @@ type Reader interface {
 	Read(ctx context.Context, in Input, s Sink) error
 }
 
+// A Prober is a Reader of databases whose first bytes need not say what they are. It is
+// asked about a SQLite database that no reader knew by Sniff, and may read of it what it
+// needs for an answer: the list of tables, not their rows.
+type Prober interface {
+	Reader
+	Probe(a evidence.Artifact, r io.ReaderAt) Confidence
+}
+
 // Tabular is implemented by readers of tables that people print into job logs
 // (nvidia-smi, df, ps, ...): where a log announces such a table, the engine hands
 // them the lines from its header on. They pass over what they do not know.

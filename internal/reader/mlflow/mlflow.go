@@ -9,9 +9,11 @@ package mlflow
 import (
 	"bytes"
 	"context"
+	"io"
 	"math"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -51,7 +53,7 @@ const clampReason = "MLflow's databases hold the largest finite number in place 
 
 var metricLine = regexp.MustCompile(`^(?:\xef\xbb\xbf)?-?\d{1,19} (?:-?(?:\d[\d.e+-]*|inf)|nan)(?: -?\d{1,19})?\s`)
 
-// Tables of which a database that shows two is MLflow's, and those that no other has.
+// Tables of which a database with three is MLflow's, and those that no other has.
 var (
 	usualTables = []string{"runs", "experiments", "params", "tags", "metrics", "experiment_tags", "alembic_version"}
 	ownTables   = []string{"latest_metrics", "registered_models", "model_versions", "registered_model_tags", "model_version_tags", "registered_model_aliases", "logged_models"}
@@ -59,24 +61,13 @@ var (
 
 // Sniff knows a database by the tables that its first page shows. The list of a newer
 // store fills several pages, none of which is the first: such a database is known by its
-// name alone, as MLflow's default mlflow.db has it.
+// name, as MLflow's default mlflow.db has it, or by Probe.
 func (mlflow) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	name := strings.ToLower(slash(a.Path))
 	base := path.Base(name)
 	if bytes.HasPrefix(head, []byte(sqlitefile.Magic)) {
 		tables, whole := sqlitefile.TablesIn(head)
-		n := 0
-		for _, t := range usualTables {
-			if tables[t] {
-				n++
-			}
-		}
-		for _, t := range ownTables {
-			if tables[t] {
-				n += 3
-			}
-		}
-		if n >= 3 || !whole && len(tables) == 0 && (strings.Contains(base, "mlflow") || strings.Contains(base, "mlruns")) {
+		if known(tables) || !whole && len(tables) == 0 && (strings.Contains(base, "mlflow") || strings.Contains(base, "mlruns")) {
 			return reader.Sure
 		}
 		return reader.No
@@ -85,6 +76,34 @@ func (mlflow) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return reader.Sure
 	}
 	if _, key, ok := mlflowfile.InRun(slash(a.Path)); ok && strings.HasPrefix(key, "metrics/") && metricLine.Match(head) {
+		return reader.Sure
+	}
+	return reader.No
+}
+
+// known reports whether tables are those of a store: three usual ones, or one that
+// nobody else has.
+func known(tables map[string]bool) bool {
+	n := 0
+	for _, t := range usualTables {
+		if tables[t] {
+			n++
+		}
+	}
+	return n >= 3 || slices.ContainsFunc(ownTables, func(t string) bool { return tables[t] })
+}
+
+// Probe knows a database of any name by its list of tables.
+func (mlflow) Probe(a evidence.Artifact, r io.ReaderAt) reader.Confidence {
+	f, err := sqlitefile.Open(context.Background(), sqlitefile.Source{DB: r, Size: max(a.Size, 0)})
+	if err != nil {
+		return reader.No
+	}
+	tables := map[string]bool{}
+	for _, t := range f.Tables() {
+		tables[strings.ToLower(t.Name)] = true
+	}
+	if tables["metrics"] && tables["runs"] && known(tables) {
 		return reader.Sure
 	}
 	return reader.No

@@ -68,6 +68,26 @@ func TestSniff(t *testing.T) {
 	}
 }
 
+func TestProbe(t *testing.T) {
+	probe := func(sql ...string) reader.Confidence {
+		data := made(t, sql...)["x.db"].Data
+		return New().(reader.Prober).Probe(evidence.Artifact{Path: "x.db", Size: int64(len(data))}, bytes.NewReader(data))
+	}
+	long := slices.Clone(schema)
+	for i := range 100 {
+		long = append(long, fmt.Sprintf("CREATE TABLE other%d (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)", i))
+	}
+	if got := probe(long...); got != reader.Sure {
+		t.Errorf("a store: %v", got)
+	}
+	if got := probe(long[7:]...); got != reader.No {
+		t.Errorf("another database: %v", got)
+	}
+	if got := New().(reader.Prober).Probe(evidence.Artifact{}, strings.NewReader("text")); got != reader.No {
+		t.Errorf("text: %v", got)
+	}
+}
+
 func TestAnchor(t *testing.T) {
 	const id = "0123456789abcdef0123456789abcdef"
 	for _, c := range []struct{ path, want string }{
