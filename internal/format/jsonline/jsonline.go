@@ -1,5 +1,5 @@
-// Package jsonline cuts files of JSON lines into their lines, each with its place, in bounded
-// memory.
+// Package jsonline cuts files that hold a record a line (JSON lines, tables of a tracker) into their lines, each
+// with its place and whether it is whole, in bounded memory.
 package jsonline
 
 import (

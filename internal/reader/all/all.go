@@ -7,6 +7,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/aim"
 	"github.com/inquest-dev/inquest/internal/reader/clearml"
 	"github.com/inquest-dev/inquest/internal/reader/comet"
+	"github.com/inquest-dev/inquest/internal/reader/dvclive"
 	"github.com/inquest-dev/inquest/internal/reader/elastic"
 	"github.com/inquest-dev/inquest/internal/reader/flightrec"
 	"github.com/inquest-dev/inquest/internal/reader/history"
@@ -40,6 +41,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		swanlab.New(log),
 		clearml.New(log),
 		comet.New(log),
+		dvclive.New(),
 		trackio.New(),
 		tfevents.New(),
 		wandb.New(log),
