@@ -27,6 +27,7 @@ func memoryOverTime(in Input, f evidence.Known) {
 			f.Set("memory.allocated_flat", evidence.BoolOf(flat(s)), spans(s)...)
 		}
 	}
+	ofDevice(in, f)
 	beforeFault(in, f)
 	for _, s := range in.named("memory_reserved", "train") {
 		if s.Count-s.Bad < 3 {
@@ -72,7 +73,7 @@ func memoryOverTime(in Input, f evidence.Known) {
 		})
 	}
 	if capacity > 0 {
-		for _, name := range []string{"memory_reserved", "memory_used", "memory_allocated"} {
+		for _, name := range []string{"memory_reserved", "memory_used", "memory_allocated", "device_memory"} {
 			for _, s := range in.named(name, "") {
 				if s.HasFinite && s.Max.Value/capacity > peak && s.Max.Value/capacity <= 1.05 {
 					peak, at = s.Max.Value/capacity, []evidence.Span{s.Span(s.Max)}
@@ -229,5 +230,26 @@ func batch(in Input, f evidence.Known) {
 			lo, hi = math.Min(lo, v), math.Max(hi, v)
 		}
 		f.Set("batch.rank_imbalance", evidence.FloatOf(hi/lo), clip(spans)...)
+	}
+}
+
+// ofDevice judges the memory in use on whole devices, which trackers sample beside the run, some
+// ten seconds apart. A caching allocator fills the device in the first steps and keeps it,
+// so the first quarter is left out.
+func ofDevice(in Input, f evidence.Known) {
+	for _, s := range in.named("device_memory", "") {
+		points := s.Points()
+		points = points[len(points)/4:]
+		if len(points) < 8 {
+			continue
+		}
+		t, ok := TrendOf(points)
+		if !ok {
+			continue
+		}
+		up := t.steady() && t.Rise >= .1*s.Max.Value
+		if _, done := f["memory.device_grows"]; !done || up {
+			f.Set("memory.device_grows", evidence.BoolOf(up), s.Span(points[0]), s.Span(s.Last))
+		}
 	}
 }

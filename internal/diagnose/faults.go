@@ -513,8 +513,12 @@ func (c *Case) pointsAfter(it *timeline.Item) int64 {
 // follow: then another start follows, or another metric.
 const longestIsolated = 5
 
-// isolated reports whether the metric was finite again to the end, so that the
-// weights stayed finite.
+// settledAgain is how many finite values after a short run of others show that the weights were
+// finite, whatever comes later.
+const settledAgain = 10
+
+// isolated reports whether the metric was finite again to the end, or for long before the
+// next value that was not, so that the weights stayed finite.
 func (c *Case) isolated(it *timeline.Item) bool {
 	if it.Kind == evidence.ScaleFloor || it.Kind == evidence.NonfiniteNamed && len(it.Stack) > 0 {
 		return false
@@ -533,9 +537,24 @@ func (c *Case) isolated(it *timeline.Item) bool {
 		if s.Bad > 0 && s.FiniteAfterBad && s.LongestBadRun <= longestIsolated && (s.BadRun == 0 || s.BadRun <= 2 && s.Bad > 2*s.BadRun) {
 			return true
 		}
+		if settled(s, max(it.Span.Line, it.Span.Record)) {
+			return true
+		}
 		if s.Bad == 0 && s.Last.Offset > it.Span.Offset { // named by a guard, and the metric never showed it
 			return true
 		}
+	}
+	return false
+}
+
+// settled reports whether the run of non-finite values that begins at a line (or record) is
+// short, and many finite values follow before the next one.
+func settled(s *evidence.Series, line int64) bool {
+	for i, r := range s.Runs {
+		if r.First.Line != line || r.Len() > longestIsolated || i+1 >= len(s.Runs) {
+			continue
+		}
+		return s.Runs[i+1].First.Ordinal-r.Last.Ordinal > settledAgain
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -27,8 +28,36 @@ type rule struct {
 	apart  time.Duration                      // not for an exception more than this before it; 0 no bound
 }
 
+// firstTold reports whether a, of two records of one step, is the one to quote: a line of a
+// log before a tracker's, then the loss before the gradient norm and that before others, then
+// by place.
+func firstTold(a, b *timeline.Item) bool {
+	rank := func(it *timeline.Item) int {
+		n := 0
+		if it.Attrs.Str("tracker") != "" {
+			n = 10
+		}
+		switch it.Attrs.Str("metric") {
+		case "loss":
+		case "grad_norm":
+			n++
+		case "eval_loss":
+			n += 2
+		default:
+			n += 3
+		}
+		return n
+	}
+	return cmp.Or(rank(a)-rank(b), strings.Compare(a.Span.Artifact, b.Span.Artifact), cmp.Compare(a.Span.Offset, b.Span.Offset), strings.Compare(a.ID, b.ID)) < 0
+}
+
 // rules are tried in order; the first that fits is quoted.
 var rules = []rule{
+	{name: "tracker-records-value", text: "a tracker's record of the same step of the run",
+		from: []evidence.Kind{evidence.NonfiniteValue, evidence.NonfiniteNamed, evidence.LossOmitted}, to: []evidence.Kind{evidence.NonfiniteValue}, any: true,
+		unless: func(from, to *timeline.Item) bool {
+			return to.Attrs.Str("tracker") == "" || from.Step == evidence.None || from.Step != to.Step || !firstTold(from, to)
+		}},
 	{name: "hardware-fault-breaks-context", text: "a device fault breaks every CUDA call of the process on that device",
 		from: []evidence.Kind{evidence.Xid, evidence.ECCError, evidence.DeviceLost, evidence.LinkError},
 		to:   []evidence.Kind{evidence.CUDAFault, evidence.LibraryFailed, evidence.NativeCrash, evidence.Exception, evidence.DeviceConfig},

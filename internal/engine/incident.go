@@ -371,6 +371,7 @@ func (s *Study) contributing(inc *incident.Incident) {
 	if n := k["oom.recovered_before"].Value.I; n > 0 && c.Lead != nil {
 		add(fmt.Sprintf("Out of memory was caught and survived %s in this attempt.", times(n)), k["oom.recovered_before"].Spans...)
 	}
+	s.trackers(c, add)
 	if k.True("nan.hidden") {
 		add("The framework replaced or left out non-finite values in what it printed; the curve in a tracker cannot show where they began.", k["nan.hidden"].Spans...)
 	}

@@ -66,6 +66,7 @@ var FactSpecs = [...]FactSpec{
 	{"memory.eval_growth_per_batch", Float, "growth of device memory in bytes per evaluation batch", "print torch.cuda.memory_allocated() after each evaluation batch", "one short run", "reversible"},
 	{"memory.steady_before_eval", Bool, "training steps ran at flat memory and evaluation then needed more", "print torch.cuda.max_memory_allocated() at the end of training steps and at the end of evaluation", "one short run", "reversible"},
 	{"memory.peak_fraction", Float, "largest logged fraction of the device in use before the failure", "nvidia-smi --query-gpu=memory.used,memory.total --format=csv -l 1 beside a rerun", "one short run", "reads"},
+	{"memory.device_grows", Bool, "the memory in use on a whole device, as sampled beside the run, climbs steadily up to the failure", "nvidia-smi --query-gpu=memory.used,memory.total --format=csv -l 1 beside a rerun", "one short run", "reads"},
 	{"memory.outside_grows", Bool, "free device memory shrinks while reserved memory does not grow as much: growth outside the allocator", "log torch.cuda.mem_get_info() beside torch.cuda.memory_reserved() every step", "one short run", "reversible"},
 	{"memory.retries", Int, "allocator retries or cache flushes reported", "", "", ""},
 	{"memory.before_fault", Size, "allocated memory that the failing rank logged last before the failure", "print torch.cuda.memory_allocated() before optimizer.step() of the first step", "one short run", "reversible"},

@@ -227,7 +227,7 @@ var Specs = [...]Spec{
 	{WorkerExited, "a data-loader worker went away, reason not stated", ProcessExit, RoleEffect, 60, []AttrSpec{attrPID}},
 
 	// Numerics.
-	{NonfiniteValue, "a logged loss, gradient norm or other training metric is not finite, or is provably a replaced non-finite value", Nonfinite, RoleFault, 35, []AttrSpec{{"metric", Text, "loss, grad_norm, eval_loss, ..."}, {"value", Text, "as printed"}, {"trust", Text, "raw, filtered, omitted, smoothed"}, {"hidden", Bool, "the emitter replaced the value"}}},
+	{NonfiniteValue, "a logged loss, gradient norm or other training metric is not finite, or is provably a replaced non-finite value", Nonfinite, RoleFault, 35, []AttrSpec{{"metric", Text, "loss, grad_norm, eval_loss, ..."}, {"value", Text, "as printed"}, {"trust", Text, "raw, filtered, omitted, smoothed"}, {"hidden", Bool, "the emitter replaced the value"}, {"tracker", Text, "that recorded it; none where it stands in a log"}}},
 	{NonfiniteNamed, "a guard says in words that a value is not finite", Nonfinite, RoleFault, 34, []AttrSpec{attrWhat, {"where", Text, "module, operator, parameter or bucket named"}, {"iteration", Int, ""}, attrRank}},
 	{LossOmitted, "Megatron-style step line whose loss field vanished", Nonfinite, RoleFault, 35, []AttrSpec{{"metric", Text, ""}, {"value", Text, ""}}},
 	{ScaleOverflow, "the loss scaler skipped a step; normal while it searches for its scale", Nonfinite, RoleNotice, 0, []AttrSpec{{"from", Float, "scale before"}, {"to", Float, "scale after"}}},

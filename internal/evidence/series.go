@@ -21,7 +21,7 @@ const (
 // A SeriesKey names one series: one quantity, as one source printed it, for one
 // rank and one launch.
 type SeriesKey struct {
-	Name     string // loss, grad_norm, lr, eval_loss, memory_allocated, memory_reserved, loss_scale, host_memory, seq_len, ... see SeriesNames
+	Name     string // loss, grad_norm, lr, eval_loss, memory_allocated, memory_reserved, device_memory (all processes), loss_scale, host_memory, seq_len, ...
 	Source   string // the emitting format: hf, megatron, titan, tqdm, generic, csv, jsonl, ...
 	Artifact string
 	Rank     int

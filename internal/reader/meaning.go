@@ -101,20 +101,20 @@ var deviceMemory = []struct {
 	unit    string
 	scale   float64
 }{
-	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "memory_used", "bytes", 1},
-	{regexp.MustCompile(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "memory_used", "bytes", 0},
+	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "device_memory", "bytes", 1},
+	{regexp.MustCompile(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "device_memory", "bytes", 0},
 	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocated(?:/l:.*)?$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "memory_used", "bytes", 1e6},
+	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "device_memory", "bytes", 1e6},
 	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_percentage$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`^gpu/(\d+)/allocated_memory$`), "memory_used", "bytes", 1 << 30},
+	{regexp.MustCompile(`^gpu/(\d+)/allocated_memory$`), "device_memory", "bytes", 1 << 30},
 	{regexp.MustCompile(`^gpu/(\d+)/memory_usage$`), "memory_fraction", "fraction", 1},
-	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "memory_used", "bytes", 1 << 20},
+	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "device_memory", "bytes", 1 << 20},
 	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "memory_used", "bytes", 1 << 30},
-	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "memory_used", "bytes", 1},
+	{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "device_memory", "bytes", 1 << 30},
+	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "device_memory", "bytes", 1},
 	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.percent\.used_memory$`), "memory_fraction", "fraction", 0.01},
 	{regexp.MustCompile(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "memory_used", "bytes", 1e9},
+	{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "device_memory", "bytes", 1e9},
 	{regexp.MustCompile(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},
 }
 
@@ -196,39 +196,3 @@ func phase(key string) string {
 
 // counters are names whose value counts and says nothing of the training, lower case.
 var counters = append([]string{"epoch", "epochs", "pid", "_runtime"}, rows.StepNames[:]...)
-
-// runEvent states a tracked run for the diagnosis.
-func runEvent(r *evidence.TrackedRun) evidence.Event {
-	points, last, end := int64(0), int64(evidence.None), int64(0)
-	for _, t := range r.Tracks {
-		end = max(end, t.Series.Last.Offset)
-		if t.System {
-			continue
-		}
-		points += t.Series.Count
-		if t.Axis != evidence.AxisStep {
-			continue
-		}
-		for _, s := range t.Segments {
-			last = max(last, s.Last.Step)
-		}
-	}
-	a := evidence.Attrs{"tracker": evidence.TextOf(r.Tracker), "status": evidence.TextOf(string(r.Status)), "keeps": evidence.TextOf(string(r.Keeps)),
-		"series": evidence.IntOf(int64(len(r.Tracks))), "points": evidence.IntOf(points), "damaged": evidence.IntOf(int64(len(r.Damage)))}
-	for name, text := range map[string]string{"id": r.ID, "folder": r.Folder, "writer": r.Writer, "said": r.StatusSaid} {
-		if text != "" {
-			a[name] = evidence.TextOf(text)
-		}
-	}
-	if r.HasExit {
-		a["code"] = evidence.IntOf(r.Exit)
-	}
-	if last != evidence.None {
-		a["last_step"] = evidence.IntOf(last)
-	}
-	sp := r.StatusSpan
-	if sp.Artifact == "" {
-		sp = evidence.Span{Artifact: r.Artifact, Kind: "record", Offset: end}
-	}
-	return evidence.Event{Kind: evidence.TrackerRun, Who: evidence.Nobody(), Stamp: r.Newest, Step: last, Text: sp.Quote, Span: sp, Attrs: a}
-}

@@ -78,6 +78,7 @@ type Recording struct {
 	row     row
 
 	settings *Settings
+	launches launches
 }
 
 // A Track takes the points of one series.
@@ -92,6 +93,8 @@ type Track struct {
 	events int
 	step   int64 // of the last point that states one
 	era    int   // of the recording when the last point came
+	launch int
+	known  bool // the diagnosis has a use for it
 	p      evidence.Point
 }
 
@@ -159,7 +162,7 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 		return nil
 	}
 	m := MeaningOf(name, system, first)
-	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, file: r.File, label: m.Name, scale: m.Scale, quiet: m.Quiet}
+	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, file: r.File, label: m.Name, scale: m.Scale, quiet: m.Quiet, known: m.Known}
 	key := evidence.SeriesKey{Name: m.Name, Source: r.Run.Tracker, Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit}
 	if m.Device != "" {
 		key.Source += " " + m.Device
@@ -194,6 +197,9 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 // Add appends the next point. step is evidence.None where none is stated, wall seconds
 // since 1970 and 0 where unknown.
 func (t *Track) Add(step int64, wall, v float64, at Place) {
+	if (step < t.step || t.era != t.rec.era || len(t.Segments) == 0) && t.rec.whole == nil {
+		t.resume(step, wall)
+	}
 	p := &t.p
 	p.Step, p.Value, p.Line, p.Offset, p.Length, p.Stamp = step, v*t.scale, at.Line, at.Offset, at.Length, nil
 	bad := false
@@ -298,8 +304,8 @@ func (t *Track) bad(s *evidence.Segment, wall, v float64, p *evidence.Point) {
 // event says that a point is not finite, or, hidden, that its value stands for one that
 // was not. Only an optimiser step is the step of an event.
 func (t *Track) event(v float64, p *evidence.Point, hidden bool) evidence.Event {
-	e := evidence.Event{Kind: evidence.NonfiniteValue, Who: evidence.Nobody(), Stamp: p.When(), Step: evidence.None,
-		Attrs: evidence.Attrs{"metric": evidence.TextOf(t.label), "value": evidence.TextOf(FormatValue(v)), "trust": evidence.TextOf(string(t.Series.Key.Trust)), "hidden": evidence.BoolOf(hidden)}}
+	e := evidence.Event{Kind: evidence.NonfiniteValue, Who: t.who(), Stamp: p.When(), Step: evidence.None,
+		Attrs: evidence.Attrs{"metric": evidence.TextOf(t.label), "value": evidence.TextOf(FormatValue(v)), "trust": evidence.TextOf(string(t.Series.Key.Trust)), "hidden": evidence.BoolOf(hidden), "tracker": evidence.TextOf(t.rec.Run.Tracker)}}
 	if t.Axis == evidence.AxisStep {
 		e.Step = p.Step
 	}
@@ -314,6 +320,12 @@ func (t *Track) event(v float64, p *evidence.Point, hidden bool) evidence.Event 
 		e.Span.Offset, e.Span.Length, e.Span.Pointer = 0, 0, t.file
 	}
 	return e
+}
+
+func (t *Track) who() evidence.Who {
+	w := evidence.Nobody()
+	w.Launch = t.launch
+	return w
 }
 
 // Suspect notes that the last n points added may stand for values that were not
@@ -381,7 +393,7 @@ func (r *Recording) Close() {
 			r.Run.Newest = StampAt(w)
 		}
 	}
-	r.s.Event(runEvent(&r.Run))
+	r.s.Event(r.runEvent())
 	if r.whole != nil {
 		r.whole.TrackedRun(&r.Run)
 	}

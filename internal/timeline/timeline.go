@@ -248,10 +248,18 @@ func (t *Timeline) group() {
 	parts := map[attemptKey][]Part{}
 	var keys []attemptKey
 	run := make([]bool, len(t.Sources))
+	beside := make([]bool, len(t.Sources)) // tracked, and there are logs of launches
+	logs := false
 	for i := range t.Sources {
 		s := &t.Sources[i]
 		run[i] = runlike(s)
-		if !run[i] {
+		beside[i] = run[i] && tracked(s)
+		logs = logs || run[i] && !beside[i]
+	}
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		beside[i] = beside[i] && logs
+		if !run[i] || beside[i] {
 			continue
 		}
 		launches := map[int]evidence.Span{}
@@ -308,9 +316,21 @@ func (t *Timeline) group() {
 		}
 		index = nil
 	}
+	placed := map[Part]int{}
+	var logSeries [][]*evidence.Series
 	of := func(src, launch int) int {
 		if !run[src] {
 			return -1
+		}
+		if beside[src] {
+			p := Part{Source: src, Launch: launch}
+			n, ok := placed[p]
+			if !ok {
+				n = t.placeTracked(src, launch, logSeries)
+				placed[p] = n
+				t.Attempts[n].Parts = append(t.Attempts[n].Parts, p)
+			}
+			return n
 		}
 		if index == nil {
 			return 0
@@ -318,6 +338,9 @@ func (t *Timeline) group() {
 		k := key(src, launch)
 		k.series = series[src]
 		return index[k]
+	}
+	if logs && slices.Contains(beside, true) {
+		logSeries = t.logged(beside, of)
 	}
 	from := map[*Attempt]int{} // source of its command
 	for _, it := range t.Items {
@@ -349,6 +372,14 @@ func (t *Timeline) group() {
 			}
 		}
 		for _, f := range t.Sources[i].Facts {
+			if beside[i] { // the configuration of all that it records
+				for n, a := range t.Attempts {
+					if slices.ContainsFunc(a.Parts, func(p Part) bool { return p.Source == i }) {
+						t.Attempts[n].Facts = append(t.Attempts[n].Facts, f)
+					}
+				}
+				continue
+			}
 			if n := of(i, f.Who.Launch); n >= 0 {
 				t.Attempts[n].Facts = append(t.Attempts[n].Facts, f)
 				continue

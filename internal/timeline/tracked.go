@@ -1,0 +1,189 @@
+package timeline
+
+import (
+	"math"
+	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
+)
+
+// trackedSlack is by how much the times of a tracker and of a log may miss each other and still
+// be of one launch: trackers write late, and logs begin before the first step.
+const trackedSlack = 2 * time.Minute
+
+// tracked reports whether a source is what an experiment tracker recorded of runs. Its pieces,
+// one for each time that the run was taken up, begin no launch where logs show the
+// launches: each is set beside the one that it is of.
+func tracked(s *Source) bool {
+	for i := range s.Events {
+		if s.Events[i].Kind == evidence.TrackerRun {
+			return true
+		}
+	}
+	return false
+}
+
+// placeTracked returns the attempt that a piece of a tracked source is of, by what both say:
+// the values at the steps that both have; then the time, then the range of steps. What
+// cannot be told is of the last attempt. logs are the series of the attempts' logs.
+func (t *Timeline) placeTracked(src, launch int, logs [][]*evidence.Series) int {
+	last := len(t.Attempts) - 1
+	if last <= 0 {
+		return last
+	}
+	var piece []*evidence.Series
+	for _, x := range t.Sources[src].Series {
+		if x.Key.Launch == launch && x.Count > 0 {
+			piece = append(piece, x)
+		}
+	}
+	best, at := 0, -1
+	for n := range t.Attempts {
+		if m := matches(piece, logs[n]); m > best || m == best && m > 0 {
+			best, at = m, n
+		}
+	}
+	if at >= 0 {
+		return at
+	}
+	if n := t.aroundTime(piece); n >= 0 {
+		return n
+	}
+	most := int64(0)
+	for n := range t.Attempts {
+		if o := overlap(piece, logs[n]); o >= most && o > 0 {
+			most, at = o, n
+		}
+	}
+	if at >= 0 {
+		return at
+	}
+	return last
+}
+
+// logged returns the series of the attempts' logs, and gives the attempts the times that those
+// show. of says of which attempt a piece of a log is.
+func (t *Timeline) logged(beside []bool, of func(src, launch int) int) [][]*evidence.Series {
+	out := make([][]*evidence.Series, len(t.Attempts))
+	for _, it := range t.Items {
+		if n := -1; !beside[it.Source] && it.Who.Attempt != evidence.Earlier {
+			if n = of(it.Source, it.Who.Launch); n >= 0 {
+				t.Attempts[n].span(it.Stamp)
+			}
+		}
+	}
+	for i := range t.Sources {
+		if beside[i] {
+			continue
+		}
+		for _, x := range t.Sources[i].Series {
+			n := of(i, x.Key.Launch)
+			if n < 0 {
+				continue
+			}
+			out[n] = append(out[n], x)
+			first, last := ends(x)
+			t.Attempts[n].span(first)
+			t.Attempts[n].span(last)
+		}
+	}
+	return out
+}
+
+// matches counts the steps at which series of one name have the same value in both, less
+// those at which they differ.
+func matches(piece, log []*evidence.Series) int {
+	n := 0
+	for _, x := range piece {
+		var at map[int64]float64
+		for _, y := range log {
+			if y.Key.Name != x.Key.Name || y.Key.Phase != x.Key.Phase {
+				continue
+			}
+			if at == nil {
+				at = map[int64]float64{}
+				for p := range x.All() {
+					if p.Step != evidence.None {
+						at[p.Step] = p.Value
+					}
+				}
+			}
+			for p := range y.All() {
+				v, ok := at[p.Step]
+				switch {
+				case !ok:
+				case alike(v, p.Value):
+					n++
+				default:
+					n--
+				}
+			}
+		}
+	}
+	return n
+}
+
+// alike reports whether one of two values can be the other one printed with three digits.
+func alike(a, b float64) bool {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.IsNaN(a) == math.IsNaN(b)
+	}
+	return a == b || math.Abs(a-b) <= 5e-3*math.Max(math.Abs(a), math.Abs(b))
+}
+
+// aroundTime is the one attempt in whose time the piece lies, -1 where it is none or several.
+func (t *Timeline) aroundTime(piece []*evidence.Series) int {
+	var first, last evidence.Stamp
+	for _, x := range piece {
+		f, l := ends(x)
+		if f.Known() && (!first.Known() || f.Time.Before(first.Time)) {
+			first = f
+		}
+		if l.Known() && (!last.Known() || l.Time.After(last.Time)) {
+			last = l
+		}
+	}
+	at := -1
+	for n, a := range t.Attempts {
+		if !first.Known() || !a.Start.Known() || !a.End.Known() || !sameClock(a.Start, first) || !sameClock(a.End, last) {
+			continue
+		}
+		if first.Time.After(a.End.Time.Add(trackedSlack)) || last.Time.Before(a.Start.Time.Add(-trackedSlack)) {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = n
+	}
+	return at
+}
+
+// overlap is how many steps the ranges of both have in common.
+func overlap(piece, log []*evidence.Series) int64 {
+	lo, hi, ok := stepRange(piece)
+	from, to, known := stepRange(log)
+	if !ok || !known {
+		return 0
+	}
+	return max(min(hi, to)-max(lo, from)+1, 0)
+}
+
+// stepRange is the range of the optimiser steps of series of the training.
+func stepRange(list []*evidence.Series) (lo, hi int64, ok bool) {
+	for _, x := range list {
+		if x.Key.Name != "loss" && x.Key.Name != "grad_norm" && x.Key.Name != "lr" && x.Key.Name != "eval_loss" {
+			continue
+		}
+		for p := range x.All() {
+			if p.Step == evidence.None {
+				continue
+			}
+			if !ok {
+				lo, hi, ok = p.Step, p.Step, true
+			}
+			lo, hi = min(lo, p.Step), max(hi, p.Step)
+		}
+	}
+	return lo, hi, ok
+}
