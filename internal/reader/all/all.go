@@ -16,6 +16,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/kube"
 	"github.com/inquest-dev/inquest/internal/reader/memsnap"
 	"github.com/inquest-dev/inquest/internal/reader/mlflow"
+	"github.com/inquest-dev/inquest/internal/reader/neptune"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
@@ -42,6 +43,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		clearml.New(log),
 		comet.New(log),
 		dvclive.New(),
+		neptune.New(log),
 		trackio.New(),
 		tfevents.New(),
 		wandb.New(log),
