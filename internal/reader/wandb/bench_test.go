@@ -56,7 +56,7 @@ func rows(n, wide int) []byte {
 // BenchmarkRead is the speed of reading a log: items parsed a second, their numbers included,
 // checksums on.
 func BenchmarkRead(b *testing.B) {
-	for _, wide := range []int{7, 47} {
+	for _, wide := range []int{7, 17, 47} {
 		b.Run(fmt.Sprintf("%d metrics a row", wide), func(b *testing.B) {
 			n := 600000 / (wide + 3)
 			data := rows(n, wide)
