@@ -3,7 +3,10 @@ package tfevents_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -49,6 +52,44 @@ func generate(w io.Writer, n int, tensors bool) error {
 	}
 	_, err := w.Write(buf)
 	return err
+}
+
+// TestMakeFile writes the file that TFEVENTS_MAKE names, for scripts/bench.
+func TestMakeFile(t *testing.T) {
+	name := os.Getenv("TFEVENTS_MAKE")
+	if name == "" {
+		t.Skip("TFEVENTS_MAKE names no file")
+	}
+	n, err := strconv.Atoi(os.Getenv("TFEVENTS_SCALARS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(generate(f, n, os.Getenv("TFEVENTS_KIND") == "tensor"), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReadFile reads the file that TFEVENTS names and nothing else: scripts/bench measures its
+// process.
+func TestReadFile(t *testing.T) {
+	name := os.Getenv("TFEVENTS")
+	if name == "" {
+		t.Skip("TFEVENTS names no file")
+	}
+	s := &whole{Collector: reader.NewCollector()}
+	err := tfevents.New().Read(t.Context(), reader.Input{Artifact: evidence.Artifact{Path: name}, Open: func() (io.ReadCloser, error) { return os.Open(name) }, Size: -1}, s)
+	if err != nil || len(s.run.Damage) > 0 {
+		t.Fatal(err, s.run.Damage)
+	}
+	n := int64(0)
+	for _, tr := range s.run.Tracks {
+		n += tr.Series.Count
+	}
+	t.Logf("%d scalars", n)
 }
 
 // BenchmarkRead measures one processor, checksums included.
