@@ -156,6 +156,9 @@ type writing struct {
 	points      int64
 }
 
+// repairer is the writer of the event file that marks a repaired copy.
+const repairer = "inquest.0"
+
 // split tells the writers of one run apart.
 func split(parts []*evidence.TrackedRun) []*Run {
 	inOrder(parts)
@@ -177,9 +180,13 @@ func split(parts []*evidence.TrackedRun) []*Run {
 		}
 	}
 	var chains [][]*writing
-	var empty []*writing
+	var empty, marks []*writing
 	slices.SortStableFunc(all, func(a, b *writing) int { return cmp.Compare(a.first, b.first) })
 	for _, w := range all {
+		if w.who == repairer && len(all) > 1 {
+			marks = append(marks, w)
+			continue
+		}
 		if w.points == 0 && len(all) > 1 {
 			empty = append(empty, w)
 			continue
@@ -217,6 +224,10 @@ func split(parts []*evidence.TrackedRun) []*Run {
 			r.notes = append(r.notes, "Written by one process after the other: "+listed(names, 4)+".")
 		}
 		if i == 0 {
+			for _, w := range marks {
+				r.Parts = append(r.Parts, w.parts...)
+				r.notes = append(r.notes, w.parts[0].Artifact+" is what inquest marked the failed segment with: this is a repaired copy.")
+			}
 			for _, w := range empty {
 				r.Parts = append(r.Parts, w.parts...)
 				r.notes = append(r.notes, fmt.Sprintf("%s opened %s and logged nothing.", cmp.Or(w.who, "A process"), w.parts[0].Artifact))

@@ -347,3 +347,20 @@ func TestGlob(t *testing.T) {
 		}
 	}
 }
+
+// TestRepaired: the file that marks a repaired copy is part of the run that it marks.
+func TestRepaired(t *testing.T) {
+	at := func(writer, name string) *evidence.TrackedRun {
+		return record("tensorboard", "runs/a", "events.out.tfevents.1."+writer+".0", func(r *reader.Recording) {
+			r.Run.Writer = writer
+			log(r, name, 10, 10, falling(10, 10, 6)...)
+		})
+	}
+	runs := Merge([]*evidence.TrackedRun{at("h.7", "loss"), at("inquest.0", "inquest/failed_segment")})
+	if len(runs) != 1 || len(runs[0].Parts) != 2 || runs[0].Writer != "" || !strings.Contains(strings.Join(runs[0].notes, " "), "repaired copy") {
+		t.Errorf("%d runs: %+v", len(runs), runs[0])
+	}
+	if runs = Merge([]*evidence.TrackedRun{at("inquest.0", "inquest/failed_segment")}); len(runs) != 1 {
+		t.Errorf("%d runs", len(runs))
+	}
+}
