@@ -129,8 +129,8 @@ func (r *Rows) Define(body []byte) (pattern, step string, err error) {
 	return a.glob, a.step, nil
 }
 
-// axisOf finds what counts the steps of a key: a definition of its name, or else the first pattern
-// that matches.
+// axisOf finds what counts the steps of a key: itself where it counts those of others, a definition of
+// its name, or else the first pattern that matches.
 func (r *Rows) axisOf(k *Key) *Key {
 	if k.System || k.role != metric {
 		return nil
@@ -138,7 +138,7 @@ func (r *Rows) axisOf(k *Key) *Key {
 	found := ""
 	for i := range r.axes {
 		a := &r.axes[i]
-		if a.name == k.Name {
+		if a.name == k.Name || a.step == k.Name {
 			found = a.step
 			break
 		}
@@ -148,7 +148,7 @@ func (r *Rows) axisOf(k *Key) *Key {
 			}
 		}
 	}
-	if found == "" || found == k.Name {
+	if found == "" {
 		return nil
 	}
 	return r.named(found)

@@ -177,12 +177,12 @@ func TestDefine(t *testing.T) {
 			define(r, 1, "train/epoch", "epoch")
 			return ""
 		}(), ""},
-		{row("train/loss 1", "_step 5", "train/global_step 50"), "train/loss[50]=1 train/global_step[5]=50 at 0, 0 others"},
+		{row("train/loss 1", "_step 5", "train/global_step 50"), "train/loss[50]=1 train/global_step[50]=50 at 0, 0 others"},
 		{row("train/lr 1", "_step 6"), "train/lr[6]=1 at 0, 0 others"}, // the row does not have it
-		{row("val/loss 1", "_step 7", "train/global_step 70"), "val/loss[7]=1 train/global_step[7]=70 at 0, 0 others"},
+		{row("val/loss 1", "_step 7", "train/global_step 70"), "val/loss[7]=1 train/global_step[70]=70 at 0, 0 others"},
 		{row("train/loss 1", "_step 8", "train/global_step 8.5"), "train/loss[8]=1 train/global_step[8]=8.5 at 0, 0 others"},
 		{func() string { define(r, 1, "val/loss", "train/global_step"); return "" }(), ""},
-		{row("val/loss 1", "_step 9", "train/global_step 90"), "val/loss[90]=1 train/global_step[9]=90 at 0, 0 others"},
+		{row("val/loss 1", "_step 9", "train/global_step 90"), "val/loss[90]=1 train/global_step[90]=90 at 0, 0 others"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %s, want %s", c.got, c.want)

@@ -302,6 +302,9 @@ func (r *reading) conclude() {
 			r.cannot("GPU memory was sampled once: a peak at another time does not show.")
 		}
 	}
+	if slices.Sort(r.labels); len(slices.Compact(r.labels)) == 1 {
+		run.Writer = clean(r.labels[0])
+	}
 	if len(r.order) > 0 {
 		r.note("steps are counted as the run defines them: %s", strings.Join(r.order, "; "))
 	}

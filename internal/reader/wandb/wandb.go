@@ -39,6 +39,7 @@ const (
 	tracker  = "wandb"
 	maxText  = 1000 // bytes of a text that is quoted or noted
 	maxNotes = 16   // alerts noted
+	maxIndex = 1 << 16
 )
 
 // New returns the reader. log is the reader of logs, which reads the console output that a
@@ -207,6 +208,7 @@ type reading struct {
 	pending *evidence.RunDamage
 	named   bool // the run record was met
 	onHost  string
+	labels  []string // of the writers that measured the machine, where several write a run
 	exit    bool
 	alerts  int
 	order   []string      // what run.define_metric said of steps
@@ -273,11 +275,14 @@ func (r *reading) close() {
 func (r *reading) add(row *wandblog.Row, at reader.Place) {
 	for i := range row.Values {
 		v := &row.Values[i]
-		if v.Index == 0 {
-			r.track(v)
-		}
+		var t *reader.Track
 		if v.Index > 0 {
-			r.tracks[v.Index-1].Add(v.Step, row.Wall, v.V, at)
+			t = r.tracks[v.Index-1]
+		} else if v.Index == 0 {
+			t = r.track(v)
+		}
+		if t != nil {
+			t.Add(v.Step, row.Wall, v.V, at)
 		}
 	}
 	if row.Wall > r.newest {
@@ -285,13 +290,18 @@ func (r *reading) add(row *wandblog.Row, at reader.Place) {
 	}
 }
 
-// track begins the series of a key, or notes that there are too many.
-func (r *reading) track(v *wandblog.Value) {
-	t := r.rec.Track(v.Name, v.System, v.V)
-	if t == nil {
-		v.Index = -1
-		return
+// track is the series of a key that has no index yet; nil where there are too many.
+func (r *reading) track(v *wandblog.Value) *reader.Track {
+	if i := strings.LastIndex(v.Name, "/l:"); i >= 0 && v.System && len(r.labels) < maxIndex {
+		r.labels = append(r.labels, v.Name[i+len("/l:"):])
 	}
-	r.tracks = append(r.tracks, t)
-	v.Index = len(r.tracks)
+	t := r.rec.Track(v.Name, v.System, v.V)
+	switch {
+	case t == nil:
+		v.Index = -1
+	case len(r.tracks) < maxIndex:
+		r.tracks = append(r.tracks, t)
+		v.Index = len(r.tracks)
+	}
+	return t
 }

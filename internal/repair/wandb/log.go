@@ -13,6 +13,8 @@ import (
 	"github.com/inquest-dev/inquest/internal/repair"
 )
 
+const maxIndex = 1 << 16 // series that are found by their index
+
 // A copying is one log while it is copied.
 type copying struct {
 	plan     *repair.Plan
@@ -92,11 +94,14 @@ func (c *copying) decide(row *wandblog.Row) []edit {
 	var edits []edit
 	for i := range row.Values {
 		v := &row.Values[i]
-		if v.Index == 0 {
-			c.series = append(c.series, c.run.Series(c.artifact, v.Name))
+		var s *repair.Series
+		if v.Index > 0 {
+			s = c.series[v.Index-1]
+		} else if s = c.run.Series(c.artifact, v.Name); len(c.series) < maxIndex {
+			c.series = append(c.series, s)
 			v.Index = len(c.series)
 		}
-		switch action, held := c.series[v.Index-1].Next(v.Step, row.Wall, v.V); action {
+		switch action, held := s.Next(v.Step, row.Wall, v.V); action {
 		case repair.Drop:
 			edits = append(edits, edit{v.Item, v.Leaf, true, 0})
 			v.V = math.NaN()
