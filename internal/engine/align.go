@@ -114,7 +114,7 @@ const maxPicks = 1 << 18
 func (p *picking) take(_ *evidence.TrackedRun, t *evidence.Track, q *evidence.Point, wall float64) error {
 	if p.n < maxPicks && q.Step != evidence.None && p.wanted[t.Series.Key.Name][q.Step] {
 		p.n++
-		p.picks[t] = append(p.picks[t], tracker.Pick{Step: q.Step, Ordinal: q.Ordinal, Value: q.Value, Wall: wall})
+		p.picks[t] = append(p.picks[t], tracker.Pick{Step: q.Step, Ordinal: q.Ordinal, Value: q.Value, Wall: wall, Line: q.Line, Offset: q.Offset})
 	}
 	return nil
 }
@@ -208,11 +208,11 @@ func (s *Study) tell(out *tracker.Story) {
 			out.Memory = &h
 		}
 	}
-	if c := s.Cases[s.Ended]; c.Lead != nil && c.Lead.Source >= 0 && c.LeadClass != evidence.Nonfinite && !c.Recovered(&c.Lead.Event) {
-		h := s.happening("fault", c.Lead)
+	if it := fatal(s.Cases[s.Ended]); it != nil {
+		h := s.happening("fault", it)
 		out.Death = &h
-	} else if e := exitOf(c); e != nil {
-		h := s.happening("end", e)
+	} else if it := exitOf(s.Cases[s.Ended]); it != nil {
+		h := s.happening("end", it)
 		out.Death = &h
 	}
 	for _, c := range s.Cases {
@@ -243,6 +243,28 @@ func (s *Study) tell(out *tracker.Story) {
 			out.Rest = append(out.Rest, s.happening("end", e))
 		}
 	}
+}
+
+// fatal is the fault that ended an attempt: the leading one, but for a value that is not
+// finite, which ends nothing by itself; then the latest other one that was not survived. It is
+// nil if there is none.
+func fatal(c *diagnose.Case) *timeline.Item {
+	ends := func(it *timeline.Item) bool {
+		sp := evidence.SpecOf(it.Kind)
+		return it.Source >= 0 && sp != nil && sp.Class != evidence.Nonfinite && !c.Recovered(&it.Event)
+	}
+	if c.Lead != nil && c.LeadClass != evidence.Nonfinite && ends(c.Lead) {
+		return c.Lead
+	}
+	var last *timeline.Item
+	for _, it := range c.Attempt.Items {
+		if sp := evidence.SpecOf(it.Kind); sp != nil && sp.Role == evidence.RoleFault && it.Attempt >= 0 && !it.Quoted && ends(it) {
+			if last == nil || c.Timeline.Order(last, it) == timeline.Before {
+				last = it
+			}
+		}
+	}
+	return last
 }
 
 // exitOf is the latest exit that an attempt's logs tell of, nil if there is none.

@@ -50,7 +50,9 @@ type Story struct {
 // A Pick is a point of a tracker at a step that a log has as well.
 type Pick struct {
 	Step, Ordinal int64
-	Value, Wall   float64 // seconds since 1970, 0 unknown
+	Value         float64
+	Wall          float64 // seconds since 1970, 0 unknown
+	Line, Offset  int64   // of its place
 }
 
 // Picks are the picked points of each series as it was read.
@@ -103,6 +105,8 @@ type Aligner struct {
 	out   *incident.Alignment
 	ties  map[tieKey]*tie
 	more  int
+
+	stated map[disagreement]bool
 }
 
 type tieKey struct {
@@ -120,7 +124,7 @@ type tie struct {
 // show it. What the trackers recorded after the end is added by After.
 func Align(runs []*Run, picks Picks, s *Story, o Options) *Aligner {
 	o.Points = 0
-	a := &Aligner{runs: ordered(runs), story: s, picks: picks, ties: map[tieKey]*tie{},
+	a := &Aligner{runs: ordered(runs), story: s, picks: picks, ties: map[tieKey]*tie{}, stated: map[disagreement]bool{},
 		out: &incident.Alignment{Schema: incident.AlignmentSchema, Runs: Show(runs, o), Logs: []string{}, Clocks: []incident.RunClock{}, After: []incident.AfterDeath{},
 			Rows: []incident.AlignedRow{}, Disagree: Disagreements(runs), Limits: []incident.Statement{}}}
 	for _, l := range s.Logs {
@@ -185,6 +189,7 @@ func (a *Aligner) compare(i int, r *Run, log *Log) {
 				continue
 			}
 			finitePairs++
+			a.unseen(r, l, x, p, got)
 			for _, g := range got {
 				if !finite(g.Value) || math.Abs(g.Value-p.Value) > tolerance(p.Value) {
 					continue
@@ -287,8 +292,6 @@ type placed struct {
 	Pick
 	segment [2]int // part, and number within its track
 	track   *evidence.Track
-	line    int64
-	offset  int64
 }
 
 // byStep are the points of a series that are kept or picked, by step.
@@ -319,7 +322,7 @@ func (l *line) byStep(picks Picks) map[int64][]placed {
 			if p.Step == evidence.None || had[p.Ordinal] {
 				continue
 			}
-			q := placed{Pick: Pick{Step: p.Step, Ordinal: p.Ordinal, Value: p.Value}, segment: in(p.Ordinal), track: t, line: p.Line, offset: p.Offset}
+			q := placed{Pick: Pick{Step: p.Step, Ordinal: p.Ordinal, Value: p.Value, Line: p.Line, Offset: p.Offset}, segment: in(p.Ordinal), track: t}
 			if s := p.When(); s.Known() {
 				q.Wall = unix(s.Time)
 			}
@@ -427,24 +430,44 @@ func precision(x *evidence.Series) func(float64) float64 {
 
 // visible states a value that a log shows not to be finite and a tracker has as finite.
 func (a *Aligner) visible(r *Run, l *line, x *evidence.Series, p *anchor, got []placed) {
-	for _, g := range got {
-		if !finite(g.Value) {
-			return
-		}
-	}
-	text := fmt.Sprintf("%s has %s = %s at step %d, which %s prints as %s", r.label(), l.name, value(got[0].Value), p.Step, x.Key.Artifact, value(p.Value))
-	prefix := fmt.Sprintf("%s has %s", r.label(), l.name)
-	for _, d := range a.out.Disagree {
-		if strings.HasPrefix(d.Text, prefix) && strings.Contains(d.Text, x.Key.Artifact) {
-			return // one of each series and log
-		}
-	}
-	if len(a.out.Disagree) >= maxDisagreements {
+	if slices.ContainsFunc(got, func(g placed) bool { return !finite(g.Value) }) {
 		return
 	}
-	g := got[0]
-	a.out.Disagree = append(a.out.Disagree, incident.Statement{Text: text + ": " + because(r, known{evidence.Point{Ordinal: g.Ordinal, Value: g.Value}, g.track}) + ".",
-		Spans: []evidence.Span{span(g.track, evidence.Mark{Line: g.line, Offset: g.offset}, g.Value), x.Span(p.Point)}})
+	a.disagree(r, l, x, p, got[0], because(r, known{evidence.Point{Ordinal: got[0].Ordinal, Value: got[0].Value}, got[0].track}))
+}
+
+// unseen states a value that a tracker has as not finite and a log prints as finite.
+func (a *Aligner) unseen(r *Run, l *line, x *evidence.Series, p *anchor, got []placed) {
+	if slices.ContainsFunc(got, func(g placed) bool { return finite(g.Value) }) {
+		return
+	}
+	why := "what is known of the two does not explain it"
+	switch x.Key.Trust {
+	case evidence.Filtered:
+		why = "what prints it may replace such a value"
+	case evidence.Smoothed:
+		why = "what prints it smooths its values"
+	}
+	a.disagree(r, l, x, p, got[0], why)
+}
+
+// disagree states what a tracker and a log say of one step, once for each series and log.
+func (a *Aligner) disagree(r *Run, l *line, x *evidence.Series, p *anchor, g placed, why string) {
+	key := disagreement{r, l.name, x.Key.Artifact, finite(g.Value)}
+	if a.stated[key] || len(a.out.Disagree) >= maxDisagreements {
+		return
+	}
+	a.stated[key] = true
+	a.out.Disagree = append(a.out.Disagree, incident.Statement{
+		Text:  fmt.Sprintf("%s has %s = %s at step %d, which %s prints as %s: %s.", r.label(), l.name, value(g.Value), p.Step, x.Key.Artifact, value(p.Value), why),
+		Spans: []evidence.Span{span(g.track, evidence.Mark{Line: g.Line, Offset: g.Offset}, g.Value), x.Span(p.Point)}})
+}
+
+// A disagreement is stated once.
+type disagreement struct {
+	run       *Run
+	name, log string
+	finite    bool
 }
 
 // attemptOf is the attempt of the job in whose log a segment of run i was printed; ok is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -325,11 +326,11 @@ func (a *Aligner) runRows(i int) (out []row) {
 		t := l.tracks[0]
 		p := l.point(t, &t.Series.First)
 		stamp(p, t.FirstWall)
-		put("start", fmt.Sprintf("first %s: %s", l.name, value(t.Series.First.Value)), p)
+		put("start", fmt.Sprintf("first %s: %s", l.name, short(t.Series.First.Value)), p)
 		t = l.tracks[len(l.tracks)-1]
 		q := l.point(t, &t.Series.Last)
 		stamp(q, t.LastWall)
-		put("end", fmt.Sprintf("last %s: %s", l.name, value(t.Series.Last.Value)), q)
+		put("end", fmt.Sprintf("last %s: %s", l.name, short(t.Series.Last.Value)), q)
 	}
 	n := 0
 	for j := range s.Series {
@@ -339,7 +340,7 @@ func (a *Aligner) runRows(i int) (out []row) {
 		}
 		n++
 		if x.Bad.Before != nil {
-			put("finite", fmt.Sprintf("last finite %s: %s", x.Name, value(float64(x.Bad.Before.Value))), x.Bad.Before)
+			put("finite", fmt.Sprintf("last finite %s: %s", x.Name, short(float64(x.Bad.Before.Value))), x.Bad.Before)
 		}
 		put("nonfinite", fmt.Sprintf("%s is %s", x.Name, value(float64(x.Bad.At.Value))), &x.Bad.At)
 	}
@@ -355,6 +356,9 @@ func (a *Aligner) runRows(i int) (out []row) {
 	}
 	return out
 }
+
+// short is a value for a line of a table.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
 // wallAt is about when a step was recorded, to put what has only a step in its place.
 func (r *Run) wallAt(step int64) (wall float64, ok bool) {
