@@ -275,3 +275,21 @@ func TestTensors(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCopy copies files of any events: the reader and the writer meet the same points, and the
+// engine finds the copy as it should be.
+func FuzzCopy(f *testing.F) {
+	f.Add(event(t0, 1, value("a", nan, "scalars"), value("b", 1, "")), event(t0, 2, value("a", 2, "")), tfevent.ScalarEvent(t0, 3, "a", nan))
+	f.Add(tfevent.TextEvent(t0, 1, "a", "x"), event(t0, 2, value("a", nan, "")), tfevent.SessionEndEvent(t0, tfevent.StatusRunning))
+	f.Add([]byte{0x2a, 4, 0x0a, 2, 0x0a, 9}, []byte{}, []byte("\x3a\x02\x08\x01"))
+	f.Fuzz(func(t *testing.T, a, b, c []byte) {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "src", "events.out.tfevents.1700000000.node7.42.0"), file(tfevent.VersionEvent(t0), a, b, c, b))
+		for name, policy := range repairtest.Policies {
+			_, err := repairtest.Repair(t.Context(), tfevents.New(), mended.New(), filepath.Join(dir, "src"), filepath.Join(dir, name), func(o *engine.RepairOptions) { o.Policy = policy })
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	})
+}
