@@ -81,6 +81,9 @@ type decisions struct {
 	// again is the lowest step of later files in which the series goes on; math.MaxInt64 for none.
 	again    int64
 	suspects []evidence.Suspect // taken out or only listed, by rising ordinal
+	// clamped: the tracker stored the largest finite number in place of an infinity. Pages draw
+	// it as they would an infinity, so that it is always taken out; it counts as suspect.
+	clamped bool
 }
 
 type start struct{ ordinal, step int64 }
@@ -109,8 +112,7 @@ func (s *seriesState) next(step int64, _, v float64) (Action, float64) {
 	}
 	a := &s.seen
 	a.count++
-	bad := v-v != 0
-	s.lastFate = s.decide(step, bad)
+	s.lastFate = s.decide(step, v)
 	s.at++
 	switch s.lastFate {
 	case superseded:
@@ -143,7 +145,7 @@ func (s *seriesState) next(step int64, _, v float64) (Action, float64) {
 	return Keep, v
 }
 
-func (s *seriesState) decide(step int64, bad bool) fate {
+func (s *seriesState) decide(step int64, v float64) fate {
 	if k := s.known; k != nil {
 		for s.nextCut < len(k.starts) && k.starts[s.nextCut].ordinal <= s.at {
 			s.nextCut++
@@ -153,8 +155,10 @@ func (s *seriesState) decide(step int64, bad bool) fate {
 		}
 	}
 	switch {
-	case bad:
+	case v-v != 0:
 		return nonfinite
+	case s.known != nil && s.known.clamped && math.Abs(v) == math.MaxFloat64:
+		return suspect
 	case s.policy.Suspects && s.suspected() != nil:
 		return suspect
 	}

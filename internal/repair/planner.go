@@ -331,6 +331,7 @@ func (p *Planner) share(run *Run, parts, home []*reading) {
 	for _, g := range parts {
 		_, last := g.span()
 		for _, k := range g.names {
+			k.clamped = g.read.Keeps == evidence.Clamped
 			for _, b := range later[k.name] {
 				if b.wall > last && last > 0 {
 					k.again = min(k.again, b.step)

@@ -9,8 +9,11 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
-// notFinite is the reason of a failed segment whose values show it themselves.
-const notFinite = "not finite"
+// Reasons of failed segments whose values show it themselves.
+const (
+	notFinite  = "not finite"
+	wasClamped = "the largest finite number, which the tracker stores for an infinity"
+)
 
 type spot struct {
 	step int64
@@ -106,7 +109,10 @@ func (f *stretch) extend(at spot, why fate, v float64, sus *evidence.Suspect) {
 	switch {
 	case why == suspect:
 		if f.reason == notFinite && f.nan+f.posInf+f.negInf == 0 {
-			f.reason = sus.Reason
+			f.reason = wasClamped
+			if sus != nil {
+				f.reason = sus.Reason
+			}
 		}
 		f.sus++
 	case math.IsNaN(v):
