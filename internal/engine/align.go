@@ -124,7 +124,7 @@ func logsOf(r *Reading) []tracker.Log {
 	out := []tracker.Log{}
 	for i := range r.Sources {
 		s := &r.Sources[i]
-		if s.Artifact.Kind == "" || evidence.Beside(s.Artifact.Kind) {
+		if s.Artifact.Kind == "" || evidence.Beside(s.Artifact.Kind) || len(s.Events)+len(s.Series) == 0 {
 			continue
 		}
 		out = append(out, tracker.Log{Path: s.Artifact.Path, Series: s.Series, Attempt: func(launch int) int { return launch }})

@@ -78,8 +78,8 @@ type TrackedRun struct {
 	More       int64           `json:"more_settings"`
 	Series     []TrackedSeries `json:"series"` // losses, gradient norms, the rest, the machine; each by name
 	MoreSeries int64           `json:"more_series"`
-	// First is the earliest non-finite value of the run, of a loss or gradient norm where one
-	// has any; null where all are finite.
+	// First is the earliest non-finite value of the run: of a loss or gradient norm where one
+	// has any, else of a series of which such a value is no healthy one; null if there is none.
 	First   *Onset      `json:"first_nonfinite"`
 	Resumes []Resume    `json:"resumes"` // where writing began again
 	Damage  []RunDamage `json:"damage"`

@@ -37,6 +37,9 @@ func MeaningOf(name string, system bool, first float64) Meaning {
 		m.Axis = evidence.AxisSamples
 		key = strings.TrimSuffix(key, " vs samples")
 	}
+	if a, b, ok := strings.Cut(key, "/"); ok && a == b {
+		key = a // ClearML's metric and variant
+	}
 	if d, ok := deviceMeaning(key, first); ok {
 		d.Axis = evidence.AxisOwn
 		return d

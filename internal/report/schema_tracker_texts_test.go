@@ -55,7 +55,7 @@ var trackerTexts = map[string]description{
 	"TrackedRun.more_settings":   of("Settings beyond that bound."),
 	"TrackedRun.series":          of("Losses, gradient norms, the rest, the machine's; each by name."),
 	"TrackedRun.more_series":     of("Series beyond the bound, counted only."),
-	"TrackedRun.first_nonfinite": of("The earliest value that is not finite, of a loss or gradient norm where one has any; null where all are finite."),
+	"TrackedRun.first_nonfinite": of("The earliest value that is not finite: of a loss or gradient norm where one has any, else of a series of which such a value is no healthy one; null if there is none."),
 	"TrackedRun.resumes":         of("Where writing began again."),
 	"TrackedRun.damage":          of("What of its files is damaged."),
 	"TrackedRun.notes":           of("What else is to be known of it, one sentence each."),

@@ -274,7 +274,10 @@ func lacking(has, lacks *Run, l, other *line) *incident.Statement {
 // ends states that two trackers say different things of the end.
 func (r *Run) ends(o *Run) *incident.Statement {
 	x, y := r.end(Options{}), o.end(Options{})
-	if x.Status == y.Status || x.Status == evidence.RunUnknown || y.Status == evidence.RunUnknown {
+	silent := func(r *Run, e End) bool { // Trackio has no word for an end
+		return e.Status == evidence.RunUnknown || r.Tracker == "trackio" && e.Status == evidence.RunOpen
+	}
+	if x.Status == y.Status || silent(r, x) || silent(o, y) {
 		return nil
 	}
 	s := &incident.Statement{Text: fmt.Sprintf("%s says %s of the run's end, and %s says %s.", r.label(), said(x), o.label(), said(y)), Spans: []evidence.Span{}}

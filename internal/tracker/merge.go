@@ -450,7 +450,7 @@ func equal(a, b, share float64) bool {
 }
 
 // version is a folder that Lightning numbers.
-var version = regexp.MustCompile(`^(.*/|)version_(\d+)$`)
+var version = regexp.MustCompile(`^(.*/|)version_(\d+)(?:/metrics\.csv)?$`)
 
 // predecessors names for each of Lightning's numbered folders the one before it: a resumed
 // run goes on in a folder of its own.

@@ -3,6 +3,7 @@ package tracker
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -116,7 +117,8 @@ func (l *line) stride(n int) int64 {
 }
 
 // first is the earliest value of the training that is not finite: of a loss or gradient
-// norm where one has any, by step where both have one.
+// norm where one has any, by step where both have one. Of other series it is not a
+// quantity that is not measured at first or may be undefined in a healthy run.
 func (r *Run) first() *incident.Onset {
 	var best *incident.Onset
 	var of *line
@@ -127,10 +129,10 @@ func (r *Run) first() *incident.Onset {
 		if best != nil && l.class == restClass && of.class < restClass {
 			break
 		}
-		if l.class == restClass && benign[l.meaning] {
-			continue
-		}
 		o := l.onset()
+		if o != nil && l.class == restClass && (l.benign() || o.Before == nil && l.recovers()) {
+			continue // of no sign of a failure, or not measured yet at first
+		}
 		if o != nil && (best == nil || sooner(o, l, best, of)) {
 			best, of = o, l
 		}
@@ -138,10 +140,34 @@ func (r *Run) first() *incident.Onset {
 	return best
 }
 
-// benign are quantities in which a value that is not finite says nothing of the
-// training.
-var benign = map[string]bool{"lr": true, "loss_scale": true, "perplexity": true, "seq_len": true, "step_time": true, "skipped": true,
-	"memory_allocated": true, "memory_reserved": true, "memory_used": true, "memory_free": true, "memory_fraction": true, "host_memory": true}
+// benign reports whether a value of l that is not finite says nothing of the training.
+func (l *line) benign() bool {
+	switch l.meaning {
+	case "lr", "loss_scale", "perplexity", "seq_len", "step_time", "skipped", "host_memory":
+		return true
+	}
+	if strings.HasPrefix(l.meaning, "memory_") {
+		return true
+	}
+	for part := range strings.FieldsFuncSeq(strings.ToLower(l.name), func(r rune) bool { return strings.ContainsRune("_/.-@ ", r) }) {
+		if evidence.SeriesBenign[part] {
+			return true
+		}
+	}
+	return false
+}
+
+// recovers reports whether a finite value follows one that is not.
+func (l *line) recovers() bool {
+	bad := false
+	for _, t := range l.tracks {
+		if t.Series.FiniteAfterBad || bad && t.Series.HasFinite {
+			return true
+		}
+		bad = bad || t.Series.Bad > 0
+	}
+	return false
+}
 
 // sooner reports whether a value that is not finite is earlier than another: steps of
 // different axes are compared by time alone.

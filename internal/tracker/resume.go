@@ -18,6 +18,12 @@ func (r *Run) resumes() []incident.Resume {
 	if l == nil {
 		return out
 	}
+	if s := &l.segments[0]; s.part > 0 && r.Parts[s.part-1].Folder != r.Parts[s.part].Folder {
+		x := incident.Resume{From: stepOf(s.First.Step), Time: wallTime(s.FirstWall), Span: span(s.track, s.First, 0),
+			Basis: fmt.Sprintf("another start goes on in %s, and no step of the one before reached the disk", r.Parts[s.part].Folder)}
+		x.Span.Quote = ""
+		out = append(out, x)
+	}
 	for i := 1; i < len(l.segments) && len(out) < maxResumes; i++ {
 		a, b := &l.segments[i-1], &l.segments[i]
 		x := incident.Resume{From: stepOf(b.First.Step), After: stepOf(a.Last.Step), Time: wallTime(b.FirstWall), Span: span(b.track, b.First, 0)}
@@ -31,6 +37,9 @@ func (r *Run) resumes() []incident.Resume {
 		switch {
 		case a.part == b.part:
 			x.Basis = fmt.Sprintf("steps go back within %s", file)
+			if file == "meta.yaml" { // it stands for the files of the metrics beside it
+				x.Basis = "steps go back within the files of the metrics"
+			}
 		case p.Writer != q.Writer && q.Writer != "":
 			x.Basis = fmt.Sprintf("%s is written by another process, %s", file, q.Writer)
 		case p.Folder != q.Folder:

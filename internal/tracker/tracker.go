@@ -201,15 +201,13 @@ func (l *line) show(points int) incident.TrackedSeries {
 	out := incident.TrackedSeries{Name: l.name, Meaning: l.meaning, System: t.System, Axis: axisName(t.Axis), Unit: t.Unit,
 		Why: []string{}, Doubtful: []incident.Doubt{}, Segments: []incident.Segment{}, Points: []incident.TrackedPoint{}, More: l.more}
 	var low, high *evidence.Point
-	bad := false
+	out.Recovers = l.recovers()
 	for _, t := range l.tracks {
 		s := t.Series
 		out.Count += s.Count
 		out.NaN, out.PosInf, out.NegInf = out.NaN+t.NaN, out.PosInf+t.PosInf, out.NegInf+t.NegInf
 		out.Zeros += s.Zeros
 		out.Stride = max(out.Stride, s.Stride)
-		out.Recovers = out.Recovers || s.FiniteAfterBad || bad && s.HasFinite
-		bad = bad || s.Bad > 0
 		if s.HasFinite {
 			if low == nil || s.Min.Value < low.Value {
 				low, out.Min = &s.Min, l.point(t, &s.Min)
