@@ -423,6 +423,6 @@ func (c *copying) end() error {
 	if ran := c.run.Newest - c.start; c.start > 1 && ran >= 1 && ran < math.MaxInt32 {
 		body = protowire.AppendVarint(body, 2, uint64(ran))
 	}
-	c.plan.Changes = append(c.plan.Changes, "The log of the copy ends with exit code 1: the source has no exit record, and W&B would take the run for one that goes on.")
+	c.plan.Changes = append(c.plan.Changes, "The copy of "+c.artifact+" ends with exit code 1: the source has no exit record, and W&B would take the run for one that goes on.")
 	return c.log.Write(wandblog.Make(nil, 0, wandblog.Exit, body))
 }

@@ -80,6 +80,7 @@ func logName(src *repair.Source, artifact string) string {
 
 // Copy implements repair.Format.
 func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan) error {
+	copied := map[string]bool{} // folders
 	for _, artifact := range plan.Artifacts() {
 		name := logName(src, artifact)
 		if name == "" {
@@ -91,6 +92,7 @@ func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, pla
 				run = r
 			}
 		}
+		copied[path.Dir(name)] = true
 		folder := folderOf(src, name, run)
 		c := &copying{plan: plan, run: run, artifact: artifact, rows: wandblog.NewRows()}
 		if err := c.copy(ctx, src, out, name, folder); err != nil {
@@ -103,7 +105,21 @@ func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, pla
 			return err
 		}
 	}
+	without(src, plan, copied)
 	return nil
+}
+
+// without notes the folders of runs that have no log to copy.
+func without(src *repair.Source, plan *repair.Plan, logs map[string]bool) {
+	seen := map[string]bool{}
+	for _, name := range src.Names() {
+		folder, _, ok := strings.Cut(name, "/files/")
+		if _, id := wandblog.ParseFolder(path.Base(folder)); !ok || id == "" || logs[folder] || seen[folder] {
+			continue
+		}
+		seen[folder] = true
+		plan.Left = append(plan.Left, src.Artifact(folder)+" is not in the copy: the log of its run is not there, or was not chosen.")
+	}
 }
 
 // folderOf is the folder of a log's copy. W&B gives the time at which the run began, by the clock

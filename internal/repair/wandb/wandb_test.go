@@ -211,6 +211,22 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// TestLeft: runs of a folder that have no log are named.
+func TestLeft(t *testing.T) {
+	src := filepath.Dir(folder(t, "run-nan1.wandb"))
+	if err := os.CopyFS(filepath.Join(src, "run-20210216_154407-old1"), os.DirFS(filepath.Join(src, "run-20261201_050000-x"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(src, "run-20210216_154407-old1", "run-x.wandb")); err != nil {
+		t.Fatal(err)
+	}
+	res, out := repairtest.Copy(t, reader.New(logs), wandb.New(), src, nil)
+	if len(res.Left) != 1 || !strings.Contains(res.Left[0], "run-20210216_154407-old1 is not in the copy") {
+		t.Errorf("left %q", res.Left)
+	}
+	the(t, out)
+}
+
 // TestIdentical: of a run in which nothing is to be done the copy has another id, and nothing else
 // is changed.
 func TestIdentical(t *testing.T) {
