@@ -857,7 +857,7 @@ func (c *Case) choose(cands []*timeline.Item) {
 		}
 		against := fmt.Sprintf("%d other faults", len(c.Rivals))
 		if r := c.Rivals[0]; len(c.Rivals) == 1 {
-			against = fmt.Sprintf("%s at %s:%d", strings.ReplaceAll(string(r.Kind), "_", " "), r.Span.Artifact, r.Span.Line)
+			against = fmt.Sprintf("%s at %s", strings.ReplaceAll(string(r.Kind), "_", " "), spot(r.Span))
 		}
 		c.Basis = "not decided against " + against + ": " + why
 		return
@@ -881,13 +881,30 @@ func (c *Case) choose(cands []*timeline.Item) {
 	switch {
 	case next != nil:
 		_, basis := tl.Compare(c.Lead, next)
-		c.Basis = fmt.Sprintf("it comes before the next failure (%s, line %d); basis: %s", strings.ReplaceAll(string(next.Kind), "_", " "), next.Span.Line, basis)
+		at := fmt.Sprintf("line %d", next.Span.Line)
+		if next.Span.Line == 0 {
+			at = spot(next.Span)
+		}
+		c.Basis = fmt.Sprintf("it comes before the next failure (%s, %s); basis: %s", strings.ReplaceAll(string(next.Kind), "_", " "), at, basis)
 		return
 	case tellings == len(cands):
 		c.Basis = fmt.Sprintf("the first of %d lines that tell of the only failure in evidence that nothing else explains", tellings)
 		return
 	}
 	c.Basis = "earliest by every basis that the evidence offers"
+}
+
+// spot is where a span stands: a line, or what its format counts instead.
+func spot(s evidence.Span) string {
+	switch {
+	case s.Line > 0:
+		return fmt.Sprintf("%s:%d", s.Artifact, s.Line)
+	case s.Record > 0:
+		return fmt.Sprintf("%s record %d", s.Artifact, s.Record)
+	case s.Row > 0:
+		return fmt.Sprintf("%s row %d", s.Artifact, s.Row)
+	}
+	return s.Artifact
 }
 
 // retold reports whether b tells of a's failure once more: the same failure of
