@@ -56,10 +56,14 @@ func run(t *testing.T, dir string, log []byte) string {
 }
 
 func TestFormat(t *testing.T) {
-	for _, log := range []string{"run-nan1.wandb", "run-metric1.wandb", "run-killed1.wandb"} {
-		t.Run(log, func(t *testing.T) { repairtest.Run(t, reader.New(logs), wandb.New(), folder(t, log)) })
+	t.Run("folder", func(t *testing.T) { repairtest.Run(t, reader.New(logs), wandb.New(), folder(t, "run-nan1.wandb")) })
+	for _, log := range []string{"run-metric1.wandb", "run-killed1.wandb", "golden.wandb"} {
+		for name, policy := range repairtest.Policies {
+			t.Run(log+" "+name, func(t *testing.T) {
+				repairtest.Copy(t, reader.New(logs), wandb.New(), testdata+log, func(o *engine.RepairOptions) { o.Policy = policy })
+			})
+		}
 	}
-	t.Run("file", func(t *testing.T) { repairtest.Run(t, reader.New(logs), wandb.New(), testdata+"golden.wandb") })
 }
 
 // A record is one of a log, with its bytes.
