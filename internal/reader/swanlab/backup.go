@@ -1,7 +1,6 @@
 package swanlab
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/format/jsonline"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
 	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/reader"
@@ -104,46 +104,33 @@ func number(n *jsontree.Node) (float64, error) {
 }
 
 // readPoints reads a file of points of the dashboard, of a run that has no record log.
-func readPoints(ctx context.Context, in reader.Input, src *bufio.Reader, s reader.Sink) error {
+func readPoints(ctx context.Context, in reader.Input, src io.Reader, s reader.Sink) error {
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
 	rec.Run.Folder = folderOf(folderOf(folderOf(in.Artifact.Path)))
 	rec.Run.ID = folderID(rec.Run.Folder)
 	rec.Run.Cannot = []string{"What was logged at a step that a series had already: the SDK drops it."}
 	key := keyOf(in.Artifact.Path)
-	var n, off int64
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		line, err := src.ReadSlice('\n')
-		long := err == bufio.ErrBufferFull
-		size := int64(len(line))
-		for err == bufio.ErrBufferFull {
-			var more []byte
-			more, err = src.ReadSlice('\n')
-			size += int64(len(more))
-		}
-		if err != nil && err != io.EOF {
-			return err
-		}
-		n++
-		if text := bytes.TrimSpace(line); len(text) > 0 || long {
-			at := reader.Place{Line: n, Offset: off, Length: int32(min(size, math.MaxInt32))}
-			if bad := point(rec, key, text, at, long); bad != nil {
-				kind, span := evidence.BadLine, evidence.Span{Artifact: in.Artifact.Path, Kind: "record", Record: n, Offset: off, Length: size}
-				if err == io.EOF {
-					kind = evidence.TruncatedTail
-				}
-				rec.Damage(evidence.RunDamage{Kind: kind, Span: span, Text: bad.Error(), Bytes: size, Records: 1})
-			}
-		}
-		off += size
-		if err == io.EOF {
-			rec.Close()
+	err := jsonline.Each(ctx, src, maxPoint, func(l jsonline.Line) error {
+		err := point(rec, key, bytes.TrimSpace(l.Text), reader.Place{Line: l.N, Offset: l.Offset, Length: int32(min(l.Size, math.MaxInt32))}, l.Long)
+		if err == nil {
 			return nil
 		}
+		kind := evidence.BadLine
+		if !l.Ended {
+			kind = evidence.TruncatedTail
+		}
+		rec.Damage(evidence.RunDamage{Kind: kind, Span: evidence.Span{Artifact: in.Artifact.Path, Kind: "record", Record: l.N, Offset: l.Offset, Length: l.Size}, Text: err.Error(), Bytes: l.Size, Records: 1})
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	rec.Close()
+	return nil
 }
+
+// maxPoint bounds the bytes of a point, which may be a text or a list of files.
+const maxPoint = 64 << 10
 
 // point reads one line of a file of points.
 func point(rec *reader.Recording, key string, line []byte, at reader.Place, long bool) error {
