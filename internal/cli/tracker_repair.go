@@ -128,9 +128,6 @@ func (a *app) trackerRepair(cmd *cobra.Command, source string, r *repairFlags) e
 		Policy:  incident.RepairPolicy{Nonfinite: repair.DropValues, Suspects: r.suspects, Dedupe: r.dedupe, Tensors: r.tensors},
 		Formats: repairs.Formats(),
 		Write: func(w io.Writer, format string, res *incident.Repair) error {
-			if !slices.Contains(report.RepairFormats(), format) {
-				format = "text"
-			}
 			return report.WriteRepair(w, format, res, report.Options{Full: true})
 		},
 		Notice: func(text string) { fmt.Fprintf(a.err, "inquest: %s\n", printable(text)) }}

@@ -418,14 +418,14 @@ func (m *mending) write(ctx context.Context, out *repair.Out) (*incident.Repair,
 	if res.Files, err = m.src.Verify(ctx); err != nil {
 		return nil, err
 	}
-	res.Checks = append(res.Checks, incident.RepairCheck{Name: "source", Holds: true, Detail: fmt.Sprintf("%d files that were read have the same bytes, size and time as before, and no other file of the source came, went or was written to", len(res.Files))})
+	res.Checks = append(res.Checks, incident.RepairCheck{Name: "source", Holds: true, Detail: "every file that was read has the same bytes, size and time as before, and no other file of the source came, went or was written to"})
 	for _, c := range res.Checks {
 		if !c.Holds {
 			return nil, fmt.Errorf("the copy is not right and was removed: %s: %s", c.Name, c.Detail)
 		}
 	}
 	m.leaving(res)
-	res.Undo = fmt.Sprintf("Remove %s: nothing else was written, and %s is as it was.", res.Output, res.Source)
+	res.Undo = m.undo(res.Output)
 	mask(res)
 	for _, f := range [...]struct{ name, format string }{{repair.ManifestName, "json"}, {repair.NoteName, "markdown"}} {
 		var text bytes.Buffer
@@ -437,6 +437,38 @@ func (m *mending) write(ctx context.Context, out *repair.Out) (*incident.Repair,
 		}
 	}
 	return res, ctx.Err()
+}
+
+// opened is how a tracker's own pages are opened on a folder, and on a file where that has a
+// way of its own.
+var opened = map[string]struct{ folder, file string }{
+	"tensorboard":   {"tensorboard --logdir %s", ""},
+	"wandb":         {"wandb sync %s", "wandb sync %s"},
+	"mlflow-files":  {"mlflow ui --backend-store-uri %s", ""},
+	"mlflow-sqlite": {"", "mlflow ui --backend-store-uri sqlite:///%s"},
+	"trackio":       {"TRACKIO_DIR=%s trackio show", ""},
+	"swanlab":       {"swanlab watch %s", ""},
+}
+
+// undo says how the copy is got rid of.
+func (m *mending) undo(output string) string {
+	text := fmt.Sprintf("Remove %s: nothing else was written, and %s is as it was.", output, m.src.Path)
+	at, how := m.src.Path, opened[m.format.Name()]
+	command := how.folder
+	if m.src.File != "" {
+		if command = how.file; command == "" {
+			command, at = how.folder, path.Dir(at)
+		}
+	}
+	if command == "" {
+		return text
+	}
+	if strings.ContainsFunc(at, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:@%", r))
+	}) {
+		at = "'" + strings.ReplaceAll(at, "'", `'\''`) + "'"
+	}
+	return text + " To look at the source again: " + fmt.Sprintf(command, at)
 }
 
 // reread reads the finished copy as the source was read.
