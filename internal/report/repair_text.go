@@ -253,7 +253,11 @@ func cleanedRepair(r *incident.Repair) *incident.Repair {
 
 // lines are the first lines of a report, in full.
 func (v *repairView) lines() []labelled {
-	return labelledLines([]string{"Copy", "Did", "Real", "Checks", "Undo"}, v.copyVariants, v.doneVariants, v.cleanVariants, v.checkVariants, v.undoVariants)
+	lines := labelledLines([]string{"Copy", "Did", "Real", "Checks", "Undo"}, v.copyVariants, v.doneVariants, v.cleanVariants, v.checkVariants, v.undoVariants)
+	if v.Output != "" {
+		lines[0].Text = sentence(v.copyVariants()[0]) // begins with a path
+	}
+	return lines
 }
 
 func writeRepairText(w io.Writer, r *incident.Repair, o Options) error {
@@ -380,8 +384,10 @@ func (p *page) repairFiles(v *repairView) {
 		for _, f := range v.Files {
 			bytes += f.Size
 		}
-		p.at(5, func() {
-			p.para(2, "", fmt.Sprintf("%s, %s; digests, sizes and times before and after are in the manifest.", several(len(v.Files), "file"), evidence.Bytes(bytes)))
-		})
+		text := fmt.Sprintf("%s, %s", several(len(v.Files), "file"), evidence.Bytes(bytes))
+		if v.Output != "" {
+			text += "; digests, sizes and times before and after are in the manifest"
+		}
+		p.at(5, func() { p.para(2, "", text+".") })
 	}
 }
