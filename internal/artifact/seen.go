@@ -32,7 +32,12 @@ func (s *Seen) Join(other *Seen) {
 }
 
 // Close releases what members of archives were kept in, where no Result was made.
-func (s *Seen) Close() error { return s.spool.close() }
+func (s *Seen) Close() error {
+	if s.spool == nil {
+		return nil
+	}
+	return s.spool.close()
+}
 
 // Reduce drops the files that Result is certain to drop as a data set, whatever
 // is joined, and lists no more problems than Result keeps.

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/reader"
+	"github.com/inquest-dev/inquest/internal/reader/mlflow"
 	"github.com/inquest-dev/inquest/internal/report"
 )
 
@@ -40,12 +44,17 @@ older than --stale; the report names the rule.
 
 --format csv writes every point, as the files have them.
 
+RUN may be the address of an MLflow server, or of an experiment or run on its pages.
+Nothing but that server is asked, and only for what it has; MLFLOW_TRACKING_USERNAME,
+MLFLOW_TRACKING_PASSWORD and MLFLOW_TRACKING_TOKEN let in as they do for MLflow.
+
 Status: 0 a run was read; 1 none could be; 2 wrong usage; 130 interrupted.`
 
 const showExample = `  inquest tracker show runs/
   inquest tracker show wandb/run-20260801_101500-3k2j9x1p
   inquest tracker show --series '*loss*' mlruns/ mlflow.db
   inquest tracker show --format html -o curves.html runs/ output/trainer_state.json
+  inquest tracker show http://mlflow.cluster:5000/#/experiments/3
   inquest tracker show --format csv --run 3k2j9x1p wandb/ > points.csv`
 
 const alignLong = `align sets tracked runs against the job's own logs: which losses and gradient norms
@@ -89,6 +98,23 @@ func (t *trackerFlags) flags(cmd *cobra.Command, formats []string) {
 	f.StringVar(&t.run, "run", "", "only runs with this id, name or folder; * and ? stand for any characters")
 	f.StringVar(&t.series, "series", "", "only series with such a name; * and ? stand for any characters")
 	f.DurationVar(&t.stale, "stale", 10*time.Minute, "how old the newest point of a run without an end must be for it to be taken for dead")
+}
+
+// servers takes the addresses of MLflow servers out of the arguments. What they ask for
+// to be let in stands in the variables that MLflow's own client reads.
+func servers(args []string) (paths []string, out []engine.Server, err error) {
+	for _, arg := range args {
+		if !mlflow.IsAddress(arg) {
+			paths = append(paths, arg)
+			continue
+		}
+		from := mlflow.Remote{Address: arg, Username: os.Getenv("MLFLOW_TRACKING_USERNAME"), Password: os.Getenv("MLFLOW_TRACKING_PASSWORD"), Token: os.Getenv("MLFLOW_TRACKING_TOKEN")}
+		if from.Name() == "" {
+			return nil, nil, fmt.Errorf("%w: an MLflow server is named by an address like http://host:5000", errUsage)
+		}
+		out = append(out, engine.Server{Name: from.Name(), Kind: mlflow.New().Name(), Fetch: func(ctx context.Context, s reader.Sink) error { return mlflow.Fetch(ctx, from, s) }})
+	}
+	return paths, out, nil
 }
 
 // options checks the flags and says what they ask for.
@@ -139,6 +165,9 @@ func trackerShowCommand(a *app) *cobra.Command {
 func (a *app) trackerShow(cmd *cobra.Command, args []string, t *trackerFlags, formats []string) error {
 	to, err := t.options(formats)
 	if err != nil {
+		return err
+	}
+	if args, to.Servers, err = servers(args); err != nil {
 		return err
 	}
 	if err := t.spares(args); err != nil {
@@ -198,6 +227,9 @@ func trackerAlignCommand(a *app) *cobra.Command {
 func (a *app) trackerAlign(cmd *cobra.Command, args []string, t *trackerFlags, formats []string) error {
 	to, err := t.options(formats)
 	if err != nil {
+		return err
+	}
+	if args, to.Servers, err = servers(args); err != nil {
 		return err
 	}
 	if err := t.spares(args); err != nil {

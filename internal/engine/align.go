@@ -32,7 +32,7 @@ const (
 // error is ctx's, or says why nothing could be looked at; it is ErrNoLog where there is no
 // log.
 func Align(ctx context.Context, o Options, to TrackerOptions) (*incident.Alignment, error) {
-	seen, err := artifact.Look(ctx, o.Paths, o.look())
+	seen, err := to.look(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,7 @@ func Align(ctx context.Context, o Options, to TrackerOptions) (*incident.Alignme
 	for i := range files {
 		named[i] = &files[i]
 	}
+	named = append(named, served(to.Servers)...)
 	story := &tracker.Story{Logs: logsOf(r)}
 	p := &picking{wanted: story.Wanted(), picks: tracker.Picks{}}
 	o.Progress = progress

@@ -28,6 +28,45 @@ type TrackerOptions struct {
 	Run string
 	// Points is how many points of a series a plot gets; 0 is 512.
 	Points int
+	// Servers are read behind what lies at the paths, of which there may be none then.
+	Servers []Server
+}
+
+// A Server is a tracker's server from which runs are read.
+type Server struct {
+	Name  string // its address as reports name it, without credentials
+	Kind  string // name of the reader of the same tracker's files
+	Fetch func(context.Context, reader.Sink) error
+}
+
+// served makes files of servers, to be read like others.
+func served(servers []Server) (out []*artifact.File) {
+	for i := range servers {
+		s := &servers[i]
+		f := &artifact.File{Artifact: evidence.Artifact{Path: s.Name, Kind: s.Kind, Size: -1, Owner: evidence.Owner{Rank: evidence.None, LocalRank: evidence.None}}, Named: true, Held: serverReader{s},
+			Open: func() (io.ReadCloser, error) { return nil, errors.New("a server is asked, not opened") }}
+		out = append(out, f)
+	}
+	return out
+}
+
+// A serverReader reads from a server what a reader reads from a file.
+type serverReader struct{ of *Server }
+
+func (s serverReader) Name() string                                      { return s.of.Kind }
+func (s serverReader) Sniff(evidence.Artifact, []byte) reader.Confidence { return reader.No }
+
+// Read asks the server; the input tells it nothing.
+func (s serverReader) Read(ctx context.Context, _ reader.Input, to reader.Sink) error {
+	return s.of.Fetch(ctx, to)
+}
+
+// look looks at the paths, which may be none where servers are named.
+func (to *TrackerOptions) look(ctx context.Context, o Options) (*artifact.Seen, error) {
+	if len(o.Paths) == 0 && len(to.Servers) > 0 {
+		return &artifact.Seen{}, nil
+	}
+	return artifact.Look(ctx, o.Paths, o.look())
 }
 
 // Bounds of what a reading of trackers keeps.
@@ -113,7 +152,7 @@ func tracked(kind string) bool {
 const logKind = "ranklog"
 
 func readTrackers(ctx context.Context, o Options, to TrackerOptions, fn PointFunc) (*TrackerReading, error) {
-	seen, err := artifact.Look(ctx, o.Paths, o.look())
+	seen, err := to.look(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +180,7 @@ func readTrackers(ctx context.Context, o Options, to TrackerOptions, fn PointFun
 		}
 		out.limit(evidence.Span{}, what, n)
 	}
-	if err := out.read(ctx, o, to, files, fn); err != nil {
+	if err := out.read(ctx, o, to, append(files, served(to.Servers)...), fn); err != nil {
 		return nil, err
 	}
 	out.problems(seen)
@@ -199,7 +238,11 @@ func (t *TrackerReading) read(ctx context.Context, o Options, to TrackerOptions,
 				kept = t.reduce(points)
 			}
 		}}
-		if err := t.readOne(ctx, f, byName[f.Kind], sink, fn, to.Run); err != nil {
+		r := byName[f.Kind]
+		if s, ok := f.Held.(serverReader); ok {
+			r = s
+		}
+		if err := t.readOne(ctx, f, r, sink, fn, to.Run); err != nil {
 			return err
 		}
 		if o.Progress != nil {

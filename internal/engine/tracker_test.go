@@ -13,6 +13,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 // A row is what a tracker and a log have of one step.
@@ -104,6 +105,37 @@ func TestTracker(t *testing.T) {
 	}
 	if _, err := engine.Align(over, options(t, dir), engine.TrackerOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestServer reads runs from a server, alone and beside files.
+func TestServer(t *testing.T) {
+	server := engine.Server{Name: "http://host:5000", Kind: "mlflow", Fetch: func(ctx context.Context, s reader.Sink) error {
+		r := reader.NewRecording(s, "mlflow", "http://host:5000")
+		r.Run.ID, r.Run.Folder = "abc", "http://host:5000"
+		r.Setting("api_key", "sk-0123456789", evidence.Span{Artifact: "http://host:5000", Quote: "sk-0123456789"})
+		x := r.Track("loss", false, 1)
+		for _, m := range rowsOf(10, 400, 10, 340) {
+			x.Add(int64(m.step), float64(m.at.Unix()), m.loss, reader.Place{Line: int64(m.step)})
+		}
+		r.Close()
+		return errors.New("the server went away")
+	}}
+	to := engine.TrackerOptions{Servers: []engine.Server{server}}
+	got, err := engine.Tracker(context.Background(), options(t), to)
+	if err != nil || len(got.Runs) != 1 || *got.Runs[0].First.At.Step != 340 || got.Artifacts[0].Path != "http://host:5000" || got.Artifacts[0].Fate != "partly read" || len(got.Limits) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if s := got.Runs[0].Settings; len(s) != 1 || s[0].Value != "[masked]" || s[0].Span.Quote != "" {
+		t.Errorf("settings %+v", s)
+	}
+	at := runBegan.Add(802 * time.Second)
+	a, err := engine.Align(context.Background(), options(t, job(t, map[string]string{"job.log": joblog(rowsOf(10, 400, 10, 340), 0) + oomAt(at)})), to)
+	if err != nil || len(a.Clocks) != 1 || !a.Clocks[0].Applied || a.Order.Answer != "nonfinite first" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := engine.Align(context.Background(), options(t), to); !errors.Is(err, engine.ErrNoLog) {
+		t.Errorf("no log: %v", err)
 	}
 }
 

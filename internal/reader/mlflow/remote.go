@@ -43,6 +43,16 @@ func IsAddress(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
+// Name is the address without credentials, page and query, under which the server's runs
+// are reported; "" if it is none.
+func (r Remote) Name() string {
+	c, err := dial(r)
+	if err != nil {
+		return ""
+	}
+	return c.name
+}
+
 // Bounds of what is asked of a server.
 const (
 	remoteTimeout   = 60 * time.Second // of one request
