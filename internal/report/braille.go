@@ -294,7 +294,7 @@ func (t *textPlot) axis(c *curve, left, cols int, m plotMarks, low, high float64
 func (t *textPlot) ends(c *curve, cols int, low, high float64, at func(float64, int) int) string {
 	from, to := c.place(low), c.place(high)
 	if columns(from)+columns(to) >= cols && c.by == byTime { // without the day
-		from, to = from[strings.IndexByte(from, ' ')+1:], to[strings.IndexByte(to, ' ')+1:]
+		from, to = from[strings.IndexByte(from, 'T')+1:], to[strings.IndexByte(to, 'T')+1:]
 	}
 	switch {
 	case low == high && columns(from) <= cols:

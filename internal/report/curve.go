@@ -304,7 +304,7 @@ func (c *curve) place(x float64) string {
 		}
 		return thousands(int64(x))
 	case byTime:
-		return time.Unix(0, int64(x*1e9)).UTC().Format("2006-01-02 15:04:05Z")
+		return time.Unix(0, int64(x*1e9)).UTC().Format("2006-01-02T15:04:05Z")
 	}
 	return "value " + thousands(int64(x)+1)
 }

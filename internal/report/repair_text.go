@@ -230,6 +230,21 @@ func policyWords(o incident.RepairPolicy) string {
 	return strings.Join(parts, "; ")
 }
 
+// how says in sentences what was done, and what of the runs is another in the copy; of at
+// most so many runs.
+func (v *repairView) how(runs int) []string {
+	out := []string{upper(policyWords(v.Policy))}
+	if s := v.markerLine(); s != "" {
+		out = append(out, s)
+	}
+	for i := range v.Runs[:min(len(v.Runs), runs)] {
+		if s := repairedLine(&v.Runs[i]); s != "" {
+			out = append(out, s)
+		}
+	}
+	return append(out, v.Changes...)
+}
+
 func checkLine(c *incident.RepairCheck) (mark, text string) {
 	mark, text = "[x] ", oneLine(c.Name)
 	if !c.Holds {

@@ -14,16 +14,19 @@ var (
 		{"text", writeTrackerText},
 		{"json", writeJSON[*incident.Tracker]},
 		{"markdown", writeTrackerMarkdown},
+		{"html", writeTrackerHTML},
 	}
 	alignmentFormats = []format[*incident.Alignment]{
 		{"text", writeAlignmentText},
 		{"json", writeJSON[*incident.Alignment]},
 		{"markdown", writeAlignmentMarkdown},
+		{"html", writeAlignmentHTML},
 	}
 	repairFormats = []format[*incident.Repair]{
 		{"text", writeRepairText},
 		{"json", writeJSON[*incident.Repair]},
 		{"markdown", writeRepairMarkdown},
+		{"html", writeRepairHTML},
 	}
 )
 

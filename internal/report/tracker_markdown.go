@@ -20,7 +20,7 @@ func (v *runView) lines() []labelled {
 func labelledLines(labels []string, variants ...func() []string) []labelled {
 	var out []labelled
 	for i, fn := range variants {
-		out = append(out, labelled{labels[i], sentence(upper(fn()[0]))})
+		out = append(out, labelled{labels[i], sentence(fn()[0])})
 	}
 	return out
 }
@@ -286,16 +286,11 @@ func writeRepairMarkdown(w io.Writer, r *incident.Repair, o Options) error {
 			}
 		}
 	}
-	how := []string{upper(policyWords(r.Policy))}
-	if s := v.markerLine(); s != "" {
-		how = append(how, s)
+	runs := mdRows
+	if d.full {
+		runs = len(r.Runs)
 	}
-	for i := range r.Runs {
-		if s := repairedLine(&r.Runs[i]); s != "" && (i < mdRows || d.full) {
-			how = append(how, s)
-		}
-	}
-	d.sentences("How", append(how, r.Changes...))
+	d.sentences("How", v.how(runs))
 	d.sentences("Left as it is", r.Left)
 	var lines []string
 	for i := range r.Damage {

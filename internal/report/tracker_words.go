@@ -95,7 +95,7 @@ func axisWord(axis string) string {
 	return "step"
 }
 
-// instant is a time as reports print it: without a fraction, in UTC.
+// instant is a time as reports print it: without a fraction, in UTC, as one word.
 func instant(t *string) string {
 	if t == nil {
 		return ""
@@ -104,7 +104,7 @@ func instant(t *string) string {
 	if err != nil {
 		return oneLine(*t)
 	}
-	return at.UTC().Format("2006-01-02 15:04:05Z")
+	return at.UTC().Format("2006-01-02T15:04:05Z")
 }
 
 // pointPlace says where in a run a point is: by its step, else its time.
