@@ -205,12 +205,13 @@ func (f *File) fetch(n uint32) ([]byte, error) {
 	if n > f.onDisk {
 		return nil, fmt.Errorf("page %d %w", n, errPage)
 	}
-	if n-f.first < f.held+16 && n >= f.first {
+	// Pages of indexes lie between those of a table, and to read them as well would cost
+	// more than to ask once for each page.
+	if f.held > 0 && n == f.first+f.held {
 		f.ahead = min(f.ahead*2, maxRead)
 	} else {
 		f.ahead = 1
 	}
-	f.ahead = max(f.ahead, 1)
 	f.first, f.held = n, 0
 	count := min(f.ahead, f.onDisk-n+1)
 	p, err := f.pageAt(f.src.DB, int64(n-1)*int64(f.pageSize), int(count))
