@@ -18,6 +18,7 @@ import (
 // Bounds of one log.
 const (
 	maxColumns = 1 << 16 // of the machine
+	maxNames   = 1 << 12 // of series that are remembered
 	maxText    = 1 << 10 // bytes of a name or word that is kept
 	maxError   = 64 << 10
 )
@@ -26,18 +27,17 @@ const (
 type logFile struct {
 	rec     *reader.Recording
 	console reader.Console
-	system  map[string]bool // keys of columns that are measurements of the machine
-	media   int64           // records of images, texts, ... which are no series
+	system  map[string]bool   // keys of columns that are measurements of the machine
+	names   map[string]string // of series by their keys
+	media   int64             // records of images, texts, ... which are no series
 	ended   bool
-	named   bool
-	config  bool
 }
 
 // readLog reads a record log of version 1 or 2.
 func (r swan) readLog(ctx context.Context, in reader.Input, src io.Reader, s reader.Sink) error {
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
 	rec.Run.Folder = folderOf(in.Artifact.Path)
-	l := &logFile{rec: rec, system: map[string]bool{}}
+	l := &logFile{rec: rec, system: map[string]bool{}, names: map[string]string{}}
 	records := leveldblog.NewReader(src, ident)
 	for n := int64(1); ; {
 		x, err := records.Next()
@@ -126,7 +126,7 @@ func (l *logFile) record(data []byte, at reader.Place) error {
 	case swanrecord.Scalar:
 		p, err := x.Point()
 		if err == nil {
-			l.add(swanrecord.Name(p.Key), p.Step, p.Wall, p.Value, at)
+			l.add(l.name(p.Key), p.Step, p.Wall, p.Value, at)
 		}
 		return err
 	case swanrecord.Media:
@@ -230,6 +230,17 @@ func (l *logFile) column(data []byte) error {
 		l.system[key] = true
 	}
 	return m.Err()
+}
+
+// name is a key as it is shown, remembered for the points that follow.
+func (l *logFile) name(key []byte) string {
+	name, ok := l.names[string(key)]
+	if !ok {
+		if name = swanrecord.Name(key); len(l.names) < maxNames && len(key) <= maxText {
+			l.names[string(key)] = name
+		}
+	}
+	return name
 }
 
 // add puts down one point.
