@@ -66,6 +66,9 @@ type Options struct {
 	// whether any reader claims the place, so that a file that nobody knows by itself is
 	// kept until it is clear whether its anchor is there. May be nil.
 	Anchor func(kind, place string) (dir, pattern string, ok bool)
+	// Exports looks at Parquet files in folders too, which hold exports of trackers there and
+	// mostly training data elsewhere.
+	Exports bool
 	// All keeps every text that is not code, data or a document by its name, also
 	// that which no reader claims (its Kind is "") or which looks like a data set.
 	All bool

@@ -31,7 +31,7 @@ const certain = 90
 // file looks at a listed file: by name, then by its first bytes.
 func (l *looker) file(ctx context.Context, c candidate) {
 	it := item{path: c.path, place: c.place, named: c.named}
-	if ext, skip := isForeign(c.place); skip && !c.named && !l.belongs(c.place) {
+	if ext, skip := isForeign(c.place); skip && !c.named && !l.belongs(c.place) && !(l.o.Exports && ext == ".parquet") {
 		l.pass(ext, statSize(c.full))
 		return
 	}

@@ -90,6 +90,13 @@ func (o *Options) look() artifact.Options {
 	}}
 }
 
+// exports are the options of a walk for what experiment trackers left.
+func (o *Options) exports() artifact.Options {
+	a := o.look()
+	a.Exports = true
+	return a
+}
+
 // Read walks the paths and reads the newest job's artifacts, several at once.
 // The order of the result depends only on the input. On cancellation it returns
 // ctx.Err().

@@ -125,7 +125,7 @@ func (m *mending) blame(ctx context.Context, err error) error {
 
 // find looks for the files that hold tracked runs.
 func (m *mending) find(ctx context.Context) (*artifact.Seen, error) {
-	seen, err := artifact.Look(ctx, m.o.Paths, m.o.look())
+	seen, err := artifact.Look(ctx, m.o.Paths, m.o.exports())
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (to *TrackerOptions) look(ctx context.Context, o Options) (*artifact.Seen, 
 	if len(o.Paths) == 0 && len(to.Servers) > 0 {
 		return &artifact.Seen{}, nil
 	}
-	return artifact.Look(ctx, o.Paths, o.look())
+	return artifact.Look(ctx, o.Paths, o.exports())
 }
 
 // Bounds of what a reading of trackers keeps.

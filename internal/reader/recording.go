@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"cmp"
 	"errors"
 	"hash/fnv"
 	"io"
@@ -60,6 +61,10 @@ type Recording struct {
 	// File is the file beside the artifact in which the tracks stand that are asked for next, ""
 	// where it is the artifact itself. Their places are those of that file.
 	File string
+
+	// Source is that of the series, "" for the tracker's name: runs of one artifact that are
+	// recorded side by side have one each, so that their series stay apart.
+	Source string
 
 	// Quote, where it is set, gives the place and the text of the point that is being
 	// added. Readers of text formats set it: it is called for the few points that become
@@ -163,7 +168,7 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 	}
 	m := MeaningOf(name, system, first)
 	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, file: r.File, label: m.Name, scale: m.Scale, quiet: m.Quiet, known: m.Known}
-	key := evidence.SeriesKey{Name: m.Name, Source: r.Run.Tracker, Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit}
+	key := evidence.SeriesKey{Name: m.Name, Source: cmp.Or(r.Source, r.Run.Tracker), Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit}
 	if m.Device != "" {
 		key.Source += " " + m.Device
 	}

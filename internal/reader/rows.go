@@ -116,6 +116,9 @@ func (r *Rows) Run(name string) *Recording {
 	rec := NewRecording(r.s, r.Layout.Tracker, r.artifact)
 	id := r.Layout.Identity(name)
 	rec.Run.ID, rec.Run.Name, rec.Run.Folder = id.ID, id.Name, id.Folder
+	if id.ID != "" && len(r.order) > 0 {
+		rec.Source = r.Layout.Tracker + " " + id.ID
+	}
 	if r.Layout.Filtered {
 		rec.Run.Keeps = evidence.Replaced
 	}

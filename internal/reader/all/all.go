@@ -17,6 +17,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/memsnap"
 	"github.com/inquest-dev/inquest/internal/reader/mlflow"
 	"github.com/inquest-dev/inquest/internal/reader/neptune"
+	"github.com/inquest-dev/inquest/internal/reader/parquet"
 	"github.com/inquest-dev/inquest/internal/reader/ranklog"
 	"github.com/inquest-dev/inquest/internal/reader/slurm"
 	"github.com/inquest-dev/inquest/internal/reader/smi"
@@ -48,6 +49,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		tfevents.New(),
 		wandb.New(log),
 		history.New(),
+		parquet.New(),
 		hosttext.New(plan),
 		smi.New(),
 		stacks.New(),
