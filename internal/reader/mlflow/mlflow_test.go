@@ -224,7 +224,7 @@ func TestStore(t *testing.T) {
 	if got := strings.Join(k.points, ","); got != want {
 		t.Errorf("points:\n got %s\nwant %s", got, want)
 	}
-	if d := fmt.Sprint(k.Damages); !strings.Contains(d, "1 rows of metrics of runs that are not") || len(k.Damages) != 1 {
+	if d := fmt.Sprint(k.Damages); !strings.Contains(d, "rows of metrics of runs that are not") || len(k.Damages) != 1 {
 		t.Errorf("damage: %s", d)
 	}
 	// The diagnosis hears of the newest run that is not deleted.

@@ -452,7 +452,7 @@ func (st *store) models() error {
 // close hands the runs over.
 func (st *store) close() {
 	for _, what := range sorted(st.strange) {
-		st.damage = append(st.damage, evidence.RunDamage{Kind: evidence.BadRecord, Records: st.strange[what], Text: fmt.Sprintf("%d rows of metrics %s", st.strange[what], what),
+		st.damage = append(st.damage, evidence.RunDamage{Kind: evidence.BadRecord, Records: st.strange[what], Text: fmt.Sprintf("rows of metrics %s: %d", what, st.strange[what]),
 			Span: evidence.Span{Artifact: st.path, Kind: "block", Table: "metrics"}})
 	}
 	told := false

@@ -11,6 +11,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -110,9 +111,17 @@ func names(src *repair.Source) map[string]string {
 	return m
 }
 
+// count is a number with what it counts.
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatInt(n, 10) + " " + what + "s"
+}
+
 var errGone = errors.New("is no longer there")
 
-// contains reports whether a file lies in a folder of artifacts, which are not copied.
+// isArtifact reports whether a file lies in a folder of artifacts, which are not copied.
 func isArtifact(name string) bool {
 	return strings.Contains("/"+name, "/artifacts/")
 }

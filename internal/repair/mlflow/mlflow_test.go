@@ -236,7 +236,7 @@ func TestFiles(t *testing.T) {
 	if got := get(run + "metrics/inquest/failed_segment"); !strings.Contains(got, " 1.0 3\n") {
 		t.Errorf("marker: %q", got)
 	}
-	if text := strings.Join(append(res.Changes, res.Left...), " "); !strings.Contains(text, "2 lines of metrics") || !strings.Contains(text, "2 values that are stored again") || !strings.Contains(text, "2 files of artifacts") {
+	if text := strings.Join(append(res.Changes, res.Left...), " "); !strings.Contains(text, "Left out: 2 lines of metrics") || !strings.Contains(text, "2 values stored again") || !strings.Contains(text, "2 files of artifacts") {
 		t.Errorf("changes and what is left: %s", text)
 	}
 	// One run of the store: the other is left out.
