@@ -250,7 +250,6 @@ func (st *store) choose() error {
 	series := int64(0)
 	for i, r := range order {
 		if i >= maxRuns || i > 0 && apart == nil {
-			delete(st.byID, r.id)
 			if i >= maxRuns {
 				st.older++
 			}
@@ -357,10 +356,13 @@ func (st *store) metrics() error {
 		}
 		if b := r.Bytes(at[3]); run == nil || !bytes.Equal(b, id) {
 			if run = st.byID[string(b)]; run == nil {
-				st.strange["of runs that are not in the table of runs or not read"]++
+				st.strange["of runs that are not in the table of runs"]++
 				return nil
 			}
 			id = append(id[:0], b...)
+		}
+		if run.rec == nil {
+			return nil // not read
 		}
 		v := r.Float(at[1])
 		if at[5] >= 0 && r.Int(at[5]) != 0 {
@@ -437,7 +439,7 @@ func (st *store) models() error {
 	n := map[*storedRun]int64{}
 	err := st.scan("logged_model_metrics", []string{"run_id"}, func(r *sqlitefile.Row, at []int) error {
 		if at[0] >= 0 {
-			if run := st.byID[string(r.Bytes(at[0]))]; run != nil {
+			if run := st.byID[string(r.Bytes(at[0]))]; run != nil && run.rec != nil {
 				n[run]++
 			}
 		}
