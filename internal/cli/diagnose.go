@@ -84,7 +84,19 @@ func (o *output) options(w io.Writer) report.Options {
 	case "auto":
 		r.Color = terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
+	r.ASCII = !unicodeLocale(os.Getenv) || terminal && os.Getenv("TERM") == "linux" // whose font has no Braille
 	return r
+}
+
+// unicodeLocale reports whether text beyond ASCII can be shown, by the first variable that
+// names the locale; where none does nothing speaks against it.
+func unicodeLocale(env func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(env(name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return true
 }
 
 func diagnoseCommand(a *app) *cobra.Command {

@@ -42,3 +42,17 @@ func TestErrorIsPrintable(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestUnicodeLocale(t *testing.T) {
+	for _, c := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "", true}, {"", "", "en_US.UTF-8", true}, {"", "", "C", false}, {"", "", "de_DE.ISO-8859-1", false}, {"C", "", "en_US.UTF-8", false}, {"", "C.utf8", "C", true}, {"POSIX", "en_US.UTF-8", "en_US.UTF-8", false},
+	} {
+		env := map[string]string{"LC_ALL": c.all, "LC_CTYPE": c.ctype, "LANG": c.lang}
+		if got := unicodeLocale(func(name string) string { return env[name] }); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -568,7 +568,7 @@ func (f *figure) words() string {
 		s += " Triangles along the axis: values that are not finite; their part is shaded."
 	}
 	if len(f.Doubts) > 0 {
-		s += " Hatched: values that only look finite."
+		s += " Hatched, or dotted around: values that only look finite."
 	}
 	if len(f.Resumes) > 0 {
 		s += " Dashed lines: writing began again; what was written again later is pale."
