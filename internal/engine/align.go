@@ -63,7 +63,11 @@ func Align(ctx context.Context, o Options, to TrackerOptions) (*incident.Alignme
 	story := &tracker.Story{Logs: logsOf(r)}
 	p := &picking{wanted: story.Wanted(), picks: tracker.Picks{}}
 	o.Progress = progress
-	got.console = func(f *artifact.File, c *reader.Collector, runs []*evidence.TrackedRun) { addConsole(r, f, c, runs) }
+	got.console = func(f *artifact.File, c *reader.Collector, runs []*evidence.TrackedRun) {
+		if addConsole(r, f, c, runs) {
+			story.Logs = append(story.Logs, tracker.Log{Path: f.Path})
+		}
+	}
 	if err := got.read(ctx, o, to, named, p.take); err != nil {
 		return nil, err
 	}
@@ -143,14 +147,14 @@ func logsOf(r *Reading) []tracker.Log {
 }
 
 // addConsole makes a source of the console output that a tracker kept: of what its
-// artifact gave, what is not of the run's own points.
-func addConsole(r *Reading, f *artifact.File, c *reader.Collector, runs []*evidence.TrackedRun) {
+// artifact gave, what is not of the run's own points. It reports whether there is any.
+func addConsole(r *Reading, f *artifact.File, c *reader.Collector, runs []*evidence.TrackedRun) bool {
 	lines := int64(0)
 	for _, x := range runs {
 		lines += x.Lines
 	}
 	if lines == 0 {
-		return
+		return false
 	}
 	c.Settle(1)
 	s := timeline.Source{Artifact: f.Artifact, Facts: c.Facts, Lines: lines}
@@ -162,6 +166,7 @@ func addConsole(r *Reading, f *artifact.File, c *reader.Collector, runs []*evide
 		s.Events = append(s.Events, e)
 	}
 	r.Sources, r.Raw, r.Files = append(r.Sources, s), append(r.Raw, c), append(r.Files, *f)
+	return true
 }
 
 // ofPoint reports whether an event was made of a point of a run, not of a line of its

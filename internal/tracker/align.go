@@ -93,8 +93,8 @@ const (
 	flush        = 120.0 // seconds that lines and points may be late
 	zone         = 900.0 // seconds, of which offsets of time zones are multiples
 	widest       = 14 * 3600.0
-	untied       = 1200.0 // seconds that clocks may differ where no shared step ties them, as the diagnosis has it
-	interpolated = 60.0   // seconds between the times around a line without one
+	untied       = 1200.0    // seconds that clocks may differ where no shared step ties them, as the diagnosis has it
+	interpolated = 2 * flush // seconds between the times around a line without one
 )
 
 // An Aligner sets tracked runs against the story of the logs.
@@ -235,11 +235,14 @@ func (a *Aligner) compare(i int, r *Run, log *Log) {
 func (t *tie) settle(pairs []pair) {
 	var offsets []float64
 	worst := 0.0
-	for _, p := range pairs {
-		if p.timed {
-			offsets = append(offsets, p.offset)
-			worst = max(worst, p.err)
+	timed := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.timed })
+	slices.SortStableFunc(timed, func(a, b pair) int { return cmp.Compare(a.err, b.err) })
+	for i, p := range timed {
+		if i >= leastPairs && p.err > 2*worst+1 {
+			break // times that are known much worse than enough others
 		}
+		offsets = append(offsets, p.offset)
+		worst = max(worst, p.err)
 	}
 	t.Pairs = len(offsets)
 	if t.Pairs < leastPairs {
@@ -345,7 +348,8 @@ func (l *line) when() time.Time {
 }
 
 // anchorsOf are the kept points of a log's series that state a step. One without a time
-// that stands between two has the middle of theirs.
+// that stands between two has a time between theirs, in the proportion of the lines, and
+// is known to lie between them.
 func anchorsOf(x *evidence.Series, near time.Time) []anchor {
 	var out []anchor
 	for p := range x.All() {
@@ -367,8 +371,10 @@ func anchorsOf(x *evidence.Series, near time.Time) []anchor {
 		if j == len(out) || out[j].wall == 0 || out[i-1].wall == 0 {
 			continue
 		}
-		if gap := out[j].wall - out[i-1].wall; gap >= 0 && gap <= interpolated {
-			out[i].wall, out[i].err, out[i].daily = out[i-1].wall+gap/2, gap/2+out[j].err, out[j].daily
+		a, b := &out[i-1], &out[j]
+		if gap := b.wall - a.wall; gap >= 0 && gap <= interpolated {
+			share := float64(out[i].Ordinal-a.Ordinal) / float64(b.Ordinal-a.Ordinal)
+			out[i].wall, out[i].err, out[i].daily = a.wall+share*gap, max(share, 1-share)*gap+b.err, b.daily
 		}
 	}
 	return out
