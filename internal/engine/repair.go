@@ -329,7 +329,6 @@ var readOnly = map[string]string{
 	"clearml": "ClearML's offline folders are read only: it wrote 0 for each value that was not finite, so nothing in them tells which zeros are real",
 	"neptune": "Neptune's folders are read only: its client never stored a value that is not finite",
 	"aim":     "Aim's store is read only: its files are a database of its own",
-	"parquet": "Parquet is read only; export the history as CSV or JSONL and repair that",
 	// Of these the log itself is written, and this source has none.
 	"wandb":   "the run's log, run-*.wandb, is not there; its other files hold only the last value of each series",
 	"swanlab": "a run is repaired from its log of the present version, run-*.swanlab, and there is none",

@@ -24,6 +24,7 @@ func Is(head []byte) bool { return len(head) >= 4 && string(head[:4]) == "PAR1" 
 type File struct {
 	file    *parquet.File
 	columns []column
+	passed  int
 }
 
 type column struct {
@@ -45,6 +46,7 @@ func Open(r io.ReaderAt, size int64) (f *File, err error) {
 	for _, path := range p.Schema().Columns() {
 		leaf, ok := p.Schema().Lookup(path...)
 		if !ok || leaf.MaxRepetitionLevel > 0 || len(f.columns) >= rows.MaxCells {
+			f.passed++
 			continue
 		}
 		f.columns = append(f.columns, column{strings.Join(path, "/"), leaf.ColumnIndex})
@@ -101,6 +103,10 @@ func (f *File) Columns() []string {
 	}
 	return names
 }
+
+// Passed returns how many columns are not read: lists, maps, and those beyond
+// rows.MaxCells.
+func (f *File) Passed() int { return f.passed }
 
 // Rows calls fn for each row, counted from 1, with a cell for each value that is not null.
 // The cells are valid until fn returns.
@@ -219,7 +225,7 @@ func cell(name string, v parquet.Value) rows.Cell {
 		c.Value, c.Number = v.Double(), true
 		c.Text = strconv.AppendFloat(nil, c.Value, 'g', -1, 64)
 	case parquet.ByteArray:
-		c.Text = append([]byte{}, v.ByteArray()[:min(len(v.ByteArray()), 4096)]...)
+		c.Text = append([]byte{}, v.ByteArray()...)
 		c.Quoted = true
 		c.Value, c.Number = rows.Number(c.Text)
 	}

@@ -22,6 +22,7 @@ func Formats() []repair.Format {
 		history.TrainerState(),
 		history.Tables(),
 		history.Lines(),
+		history.Parquet(),
 		tfevents.New(),
 	}
 }

@@ -115,7 +115,7 @@ func (c *writing) piece(d *rows.Decoder, p *rows.Piece) error {
 	switch p.Kind {
 	case rows.Header:
 		c.layout.Header(p.Cells)
-		return c.header(d, p)
+		return c.header(d.Delimiter(), p)
 	case rows.Row:
 		return c.row(p)
 	case rows.Member:

@@ -41,6 +41,7 @@ type format struct {
 	name     string
 	form     rows.Form
 	trackers []string
+	columns  bool // the source is Parquet
 }
 
 func (f format) Name() string { return f.name }
@@ -66,6 +67,12 @@ func (f format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, p
 	for _, artifact := range plan.Artifacts() {
 		name, ok := names[artifact]
 		if !ok {
+			continue
+		}
+		if f.columns {
+			if err := f.table(ctx, src, out, plan, artifact, name); err != nil {
+				return fmt.Errorf("%s: %w", artifact, err)
+			}
 			continue
 		}
 		if f.form != rows.Document && plan.Untouched(artifact) {

@@ -11,8 +11,8 @@ import (
 
 // header writes a header with the columns of the marker. A panel export has one for each
 // run that failed, any other table one.
-func (c *writing) header(d *rows.Decoder, p *rows.Piece) error {
-	c.delim, c.columns, c.added = d.Delimiter(), len(p.Cells), c.added[:0]
+func (c *writing) header(delim byte, p *rows.Piece) error {
+	c.delim, c.columns, c.added = delim, len(p.Cells), c.added[:0]
 	if c.delim == 0 {
 		c.delim = ','
 	}
