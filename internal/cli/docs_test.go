@@ -29,7 +29,8 @@ func TestCLIDoc(t *testing.T) {
 func TestReadmeSession(t *testing.T) {
 	t.Chdir("../..")
 	t.Setenv("COLUMNS", "")
-	for _, page := range []string{"README.md", "docs/memory.md"} {
+	t.Setenv("LC_ALL", "C.UTF-8")
+	for _, page := range []string{"README.md", "docs/memory.md", "docs/trackers.md"} {
 		text := readFile(t, page)
 		session := regexp.MustCompile("(?s)```console\n\\$ inquest ([^\n]+)\n(.*?)```\n").FindStringSubmatchIndex(text)
 		if session == nil {

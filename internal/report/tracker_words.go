@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -452,10 +453,21 @@ func (v *runView) statusVariants() []string {
 	if v.Exit != nil && !strings.Contains(v.Said, strconv.FormatInt(*v.Exit, 10)) {
 		said += fmt.Sprintf(", exit code %d", *v.Exit)
 	}
-	if b := strings.TrimSuffix(oneLine(v.Basis), "."); b != "" {
+	if b := lowerPlain(strings.TrimSuffix(oneLine(v.Basis), ".")); b != "" {
 		return []string{said + ": " + b, s + ": " + b} // the end is cut
 	}
 	return []string{said, s}
+}
+
+// ordinary are words that begin a sentence and are no names.
+var ordinary = regexp.MustCompile(`^(The|Its|It|No|A|An|Nothing|There|This|That|What|Since|Where) `)
+
+// lowerPlain is lower for what begins with a word that is no name.
+func lowerPlain(s string) string {
+	if ordinary.MatchString(s) {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
 }
 
 // damageVariants say what of the run's files is damaged.
