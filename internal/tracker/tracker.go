@@ -49,6 +49,7 @@ func Show(runs []*Run, o Options) []incident.TrackedRun {
 	for _, r := range ordered(runs) {
 		out = append(out, r.show(o))
 	}
+	changed(out)
 	return out
 }
 
