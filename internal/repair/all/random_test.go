@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
@@ -212,6 +213,31 @@ var makers = map[string]func(t *testing.T, dir string, rows []row){
 			b = append(b, "\r\n"...)
 		}
 		save(t, filepath.Join(dir, "version_0", "metrics.csv"), b)
+	},
+	"parquet": func(t *testing.T, dir string, rows []row) {
+		type line struct {
+			Step     int64    `parquet:"step"`
+			Loss     *float64 `parquet:"loss,optional"`
+			GradNorm *float64 `parquet:"grad_norm,optional"`
+			EvalAcc  *float64 `parquet:"eval_acc,optional"`
+		}
+		var b bytes.Buffer
+		w := parquet.NewGenericWriter[line](&b)
+		for _, r := range rows {
+			at := func(name string) *float64 {
+				if v, ok := r.values[name]; ok {
+					return &v
+				}
+				return nil
+			}
+			if _, err := w.Write([]line{{r.step, at("loss"), at("grad_norm"), at("eval_acc")}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		save(t, filepath.Join(dir, "history.parquet"), b.Bytes())
 	},
 	"jsonl": func(t *testing.T, dir string, rows []row) {
 		var b strings.Builder
