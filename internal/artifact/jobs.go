@@ -191,11 +191,15 @@ func isRun(name string) bool {
 }
 
 // trackerFolder reports whether the run folders in dir are a tracker's: they
-// lie beside the log of the job that they belong to.
+// lie beside the log of the job that they belong to. The name of a run may stand between
+// (lightning_logs/lora/version_0).
 func trackerFolder(dir string) bool {
-	switch strings.ToLower(path.Base(dir)) {
-	case "wandb", "tb", "tensorboard", "runs", "lightning_logs", "vis_data", "mlruns":
-		return true
+	for range 2 {
+		switch strings.ToLower(path.Base(dir)) {
+		case "wandb", "tb", "tensorboard", "runs", "lightning_logs", "vis_data", "mlruns", "swanlog":
+			return true
+		}
+		dir = path.Dir(dir)
 	}
 	return false
 }

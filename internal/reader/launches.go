@@ -60,7 +60,7 @@ func (t *Track) resume(step int64, wall float64) {
 		}
 		return
 	}
-	if t.System || t.Axis != evidence.AxisStep || t.Series.Count < leastLaunch || !t.known {
+	if t.System || t.Axis != evidence.AxisStep || t.Segments[len(t.Segments)-1].N < leastLaunch || !t.known {
 		return
 	}
 	if back := step != evidence.None && t.Steps && step < t.step; !back && t.era == t.rec.era {
