@@ -1,6 +1,7 @@
 package wandblog
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math"
 	"math/bits"
@@ -19,25 +20,17 @@ func number(b []byte) (v float64, ok bool) {
 	if s[0] == '-' {
 		s, neg = s[1:], true
 	}
-	const most = (math.MaxUint64 - 9) / 10
-	var mant uint64
-	over := false // mant does not hold all digits
-	frac, i := 0, 0
-	for ; i < len(s) && s[i]-'0' <= 9; i++ {
-		over = over || mant > most
-		mant = mant*10 + uint64(s[i]-'0')
-	}
-	if i == 0 {
+	mant, whole := digits(s, 0)
+	if whole == 0 {
 		return named(b)
 	}
+	i, frac := whole, 0
 	if i < len(s) && s[i] == '.' {
-		from := i + 1
-		for i++; i < len(s) && s[i]-'0' <= 9; i++ {
-			over = over || mant > most
-			mant = mant*10 + uint64(s[i]-'0')
-		}
-		frac = i - from
+		mant, frac = digits(s[i+1:], mant)
+		i += 1 + frac
 	}
+	// mant holds 19 digits whatever they are; zeros in front are none.
+	over := whole+frac > 19 && whole+frac-zeros(s) > 19
 	exp := 0
 	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
 		i++
@@ -70,8 +63,8 @@ func number(b []byte) (v float64, ok bool) {
 		v = float64(mant) * tens[exp]
 	case -22 <= exp && exp < 0 && mant < 1<<53:
 		v = float64(mant) / tens[-exp]
-	case -len(wholes) < exp && exp < 0:
-		v = ratio(mant, wholes[-exp])
+	case -len(fives) < exp && exp < 0:
+		v = ratio(mant, fives[-exp], -exp)
 	default:
 		v, err := strconv.ParseFloat(string(b), 64)
 		return v, err == nil || math.IsInf(v, 0)
@@ -82,11 +75,46 @@ func number(b []byte) (v float64, ok bool) {
 	return v, true
 }
 
-// ratio is m/d, rounded to the nearest float64, ties to even. Neither is 0.
-func ratio(m, d uint64) float64 {
+// digits appends the decimal digits at the front of s to the number mant, modulo 2^64, and
+// returns how many there are. It takes eight at a time: numbers of 17 digits are most of what
+// a log has, and digit by digit each waits for the one before it.
+func digits(s []byte, mant uint64) (uint64, int) {
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		w := binary.LittleEndian.Uint64(s[i:])
+		if w&0xf0f0f0f0f0f0f0f0|(w+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4 != 0x3333333333333333 {
+			break
+		}
+		w = (w & 0x0f0f0f0f0f0f0f0f) * (1 + 10<<8) >> 8       // four pairs, in every other byte
+		w = (w & 0x00ff00ff00ff00ff) * (1 + 100<<16) >> 16    // two fours
+		w = (w & 0x0000ffff0000ffff) * (1 + 10_000<<32) >> 32 // eight
+		mant = mant*1e8 + w
+	}
+	for ; i < len(s) && s[i]-'0' <= 9; i++ {
+		mant = mant*10 + uint64(s[i]-'0')
+	}
+	return mant, i
+}
+
+// zeros counts those that a number begins with, whether or not a point stands among them.
+func zeros(s []byte) int {
+	n := 0
+	for _, c := range s {
+		if c == '0' {
+			n++
+		} else if c != '.' {
+			break
+		}
+	}
+	return n
+}
+
+// ratio is m/(d·2^k), rounded to the nearest float64, ties to even. Neither m nor d is 0, and the
+// result is within the normal numbers.
+func ratio(m, d uint64, k int) float64 {
 	up, down := bits.LeadingZeros64(m), bits.LeadingZeros64(d)
 	m, d = m<<up, d<<down
-	exp := down - up
+	exp := down - up - k
 	var q, rest uint64 // the highest bit of q is set
 	if m < d {
 		q, rest = bits.Div64(m, 0, d)
@@ -105,7 +133,13 @@ func ratio(m, d uint64) float64 {
 
 var tens = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-var wholes = [...]uint64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+// fives are the powers of 5 that fit 64 bits. Those of 10 differ by powers of 2, which cost
+// nothing.
+var fives = [...]uint64{
+	1, 5, 25, 125, 625, 3125, 15625, 78125, 390625, 1953125, 9765625, 48828125, 244140625, 1220703125,
+	6103515625, 30517578125, 152587890625, 762939453125, 3814697265625, 19073486328125, 95367431640625,
+	476837158203125, 2384185791015625, 11920928955078125, 59604644775390625, 298023223876953125, 1490116119384765625, 7450580596923828125,
+}
 
 func named(b []byte) (float64, bool) {
 	switch string(b) {

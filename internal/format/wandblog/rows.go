@@ -318,8 +318,9 @@ func (r *Rows) History(body []byte) (*Row, error) {
 		r.out.Wall = wall
 	}
 	r.out.Step = step
-	kept := r.out.Values[:0]
-	for _, v := range r.out.Values {
+	all, kept := r.out.Values, 0
+	for i := range all {
+		v := &all[i]
 		if v.media {
 			r.out.Other++
 			continue
@@ -328,9 +329,12 @@ func (r *Rows) History(body []byte) (*Row, error) {
 		if a := v.axis; a != nil && a.row == r.row && a.value >= 0 && a.value < 1<<53 && a.value == math.Trunc(a.value) {
 			v.Step = int64(a.value)
 		}
-		kept = append(kept, v)
+		if kept < i { // seldom: a copy of each would be a tenth of the time of the row
+			all[kept] = *v
+		}
+		kept++
 	}
-	r.out.Values = kept
+	r.out.Values = all[:kept]
 	return &r.out, nil
 }
 
