@@ -23,7 +23,9 @@ var layers = []struct{ pkg, may string }{
 	{"internal/redact", ""},
 	{"internal/scan", ""},
 	{"internal/format/parquet", "internal/format/rows"},
-	{"internal/format/*", "internal/format/protowire internal/format/textline internal/format/sqlitefile internal/format/jsontree"},
+	{"internal/format/sqlitestore", "internal/format/sqlitefile"},
+	{"internal/format/trackiorow", "internal/format/jsontree internal/format/textline"},
+	{"internal/format/*", "internal/format/protowire internal/format/textline"},
 	{"internal/artifact", "internal/evidence"},
 	{"internal/evidencefile", "internal/evidence"},
 	{"internal/reader", "internal/evidence internal/artifact internal/scan internal/format/rows internal/format/textline"},
@@ -56,12 +58,12 @@ var layers = []struct{ pkg, may string }{
 var sensitive = []struct{ imports, may, why string }{
 	{"os/exec", "internal/cli internal/repair/repairtest", "only to open a browser, and in tests that kill a process; nothing else starts one"},
 	{"net/http", "internal/reader/mlflow", "nothing leaves the machine but a request to the address that the user names"},
-	{"zombiezen.com/go/sqlite", "internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
-	{"zombiezen.com/go/sqlite/", "internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
+	{"zombiezen.com/go/sqlite", "internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
+	{"zombiezen.com/go/sqlite/", "internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
 	{"github.com/parquet-go/parquet-go", "internal/format/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
-	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/* internal/repair/*", "knowledge and configuration files"},
-	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/repair/repairtest internal/format/sqlitestore internal/reader/trackio internal/repair/mlflow internal/repair/trackio cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/kube", "knowledge and configuration files"},
+	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 

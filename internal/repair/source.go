@@ -129,6 +129,51 @@ func (s *Source) Artifact(name string) string {
 	return printable(path.Join(s.Path, name))
 }
 
+// Artifacts maps what readers call the files below the source to their paths.
+func (s *Source) Artifacts() map[string]string {
+	m := make(map[string]string, len(s.list))
+	for name, info := range s.list {
+		if !info.IsDir() {
+			m[s.Artifact(name)] = name
+		}
+	}
+	return m
+}
+
+// NameOf is the path below the source of the file that readers call artifact, "" where there is
+// none or it does not begin with head.
+func (s *Source) NameOf(artifact, head string) string {
+	name := s.Artifacts()[artifact]
+	if name == "" {
+		return ""
+	}
+	f, err := s.FS.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	had := make([]byte, len(head))
+	if _, err := io.ReadFull(f, had); err != nil || string(had) != head {
+		return ""
+	}
+	return name
+}
+
+// Stopping returns r as long as ctx is not done, and ctx's error then.
+func Stopping(ctx context.Context, r io.Reader) io.Reader { return stopping{ctx, r} }
+
+type stopping struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (s stopping) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
 // printable is a path as the walk of artifacts shows it: quoted in Go's manner if it holds
 // anything that does not print.
 func printable(p string) string {

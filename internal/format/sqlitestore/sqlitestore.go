@@ -304,7 +304,7 @@ func (s *Store) ask(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.single(); err != nil {
+	if err := single(s.name("-journal")); err != nil {
 		return err
 	}
 	conn, err := sqlite.OpenConn(s.name(""), sqlite.OpenReadWrite)
@@ -341,8 +341,8 @@ func (s *Store) ask(ctx context.Context) error {
 
 // single refuses the journal of a transaction over several databases: playing it back,
 // SQLite deletes a file whose name the journal states.
-func (s *Store) single() error {
-	f, err := os.Open(s.name("-journal"))
+func single(journal string) error {
+	f, err := os.Open(journal)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

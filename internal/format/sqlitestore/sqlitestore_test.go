@@ -163,3 +163,38 @@ func TestRefused(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+func TestChange(t *testing.T) {
+	dir := made(t, "PRAGMA journal_mode=WAL", table, "INSERT INTO m VALUES ('a', 1, 2, 3)")
+	if dir["x.db-wal"] == nil {
+		t.Fatal("the row does not stand in a log")
+	}
+	dir["x.db"].Mode = 0o440
+	to := filepath.Join(t.TempDir(), "y.db")
+	left := 0
+	err := Change(context.Background(), dir, "x.db", to, func(conn *sqlite.Conn) error {
+		err := sqlitex.ExecuteTransient(conn, "DELETE FROM m", nil)
+		left = conn.Changes()
+		return err
+	})
+	if err != nil || left != 1 {
+		t.Fatalf("%d rows of the log were deleted: %v", left, err)
+	}
+	names, err := filepath.Glob(to + "*")
+	if info, serr := os.Stat(to); err != nil || serr != nil || len(names) != 1 || info.Mode().Perm() != 0o640 {
+		t.Errorf("the copy is %v with %v (%v, %v)", names, info.Mode(), err, serr)
+	}
+	never := func(*sqlite.Conn) error { t.Error("changed"); return nil }
+	if err := Change(context.Background(), dir, "x.db", to, never); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Change(ctx, dir, "x.db", to+"2", never); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	dir["x.db-journal"] = &fstest.MapFile{Data: []byte(strings.Repeat("\x00", 600) + "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")}
+	if err := Change(context.Background(), dir, "x.db", to+"3", never); err == nil {
+		t.Error("the journal of a transaction over several databases was played back")
+	}
+}

@@ -59,10 +59,7 @@ func (f format) Claims(_ *repair.Source, runs []*evidence.TrackedRun) bool {
 
 // Copy writes the files of the runs, and copies the settings beside them.
 func (f format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan) error {
-	names := map[string]string{}
-	for _, name := range src.Names() {
-		names[src.Artifact(name)] = name
-	}
+	names := src.Artifacts()
 	clean := &checkpoints{step: evidence.None}
 	for _, artifact := range plan.Artifacts() {
 		name, ok := names[artifact]

@@ -32,7 +32,7 @@ func (files) Claims(_ *repair.Source, runs []*evidence.TrackedRun) bool { return
 
 // Copy implements repair.Format.
 func (files) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan) error {
-	at := names(src)
+	at := src.Artifacts()
 	c := &copier{ctx: ctx, src: src, out: out, plan: plan, byDir: map[string]*repair.Run{}, experiments: map[string]bool{}}
 	for _, run := range plan.Runs() {
 		name, ok := at[run.Read.Artifact]
@@ -170,7 +170,7 @@ func (c *copier) lines(name string, keep func(l *mlflowfile.Line) []byte) error 
 		return err
 	}
 	defer f.Close()
-	in := mlflowfile.NewReader(stopping{c.ctx, f})
+	in := mlflowfile.NewReader(repair.Stopping(c.ctx, f))
 	var w io.WriteCloser
 	var buf bytes.Buffer
 	flush := func() error {

@@ -5,9 +5,7 @@
 package mlflow
 
 import (
-	"context"
 	"errors"
-	"io"
 	"math"
 	"path"
 	"slices"
@@ -88,27 +86,6 @@ func wallOf(run *repair.Run, m repair.Mark) int64 {
 		return millis(m.Wall)
 	}
 	return millis(run.Newest)
-}
-
-type stopping struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stopping) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
-}
-
-// names maps the artifacts of a source to its files.
-func names(src *repair.Source) map[string]string {
-	m := map[string]string{}
-	for _, name := range src.Names() {
-		m[src.Artifact(name)] = name
-	}
-	return m
 }
 
 // count is a number with what it counts.

@@ -37,38 +37,21 @@ func (format) Name() string { return tracker }
 // Claims implements repair.Format: runs of which all files are logs of version 2.
 func (format) Claims(src *repair.Source, runs []*evidence.TrackedRun) bool {
 	for _, r := range runs {
-		if r.Tracker != tracker || logName(src, r.Artifact) == "" {
+		if r.Tracker != tracker || src.NameOf(r.Artifact, version2) == "" {
 			return false
 		}
 	}
 	return len(runs) > 0
 }
 
-// logName is the path below the source of a record log of version 2, "" for any other file.
-func logName(src *repair.Source, artifact string) string {
-	for _, name := range src.Names() {
-		if src.Artifact(name) != artifact {
-			continue
-		}
-		f, err := src.FS.Open(name)
-		if err != nil {
-			return ""
-		}
-		defer f.Close()
-		var head [leveldblog.HeaderSize]byte
-		if _, err := io.ReadFull(f, head[:]); err == nil && string(head[:]) == swanrecord.Ident+string(rune(swanrecord.Version)) {
-			return name
-		}
-		return ""
-	}
-	return ""
-}
+// version2 is how a record log of version 2 begins.
+const version2 = swanrecord.Ident + string(rune(swanrecord.Version))
 
 // Copy implements repair.Format.
 func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan) error {
 	saved := int64(0)
 	for _, run := range plan.Runs() {
-		name := logName(src, run.Read.Artifact)
+		name := src.NameOf(run.Read.Artifact, version2)
 		if name == "" {
 			return fmt.Errorf("%s is no longer a SwanLab log of version 2", run.Read.Artifact)
 		}

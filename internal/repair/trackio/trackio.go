@@ -8,12 +8,9 @@
 package trackio
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -24,6 +21,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/sqlitefile"
+	"github.com/inquest-dev/inquest/internal/format/sqlitestore"
 	"github.com/inquest-dev/inquest/internal/format/trackiorow"
 	"github.com/inquest-dev/inquest/internal/repair"
 )
@@ -49,10 +47,7 @@ func (format) Claims(_ *repair.Source, runs []*evidence.TrackedRun) bool {
 
 // Copy implements repair.Format.
 func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan) error {
-	names := map[string]string{}
-	for _, name := range src.Names() {
-		names[src.Artifact(name)] = name
-	}
+	names := src.Artifacts()
 	stores := map[string]bool{}
 	var list []string
 	for _, run := range plan.Runs() {
@@ -93,88 +88,15 @@ func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, pla
 }
 
 // copyStore copies a database and changes the copy.
-func copyStore(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan, name string) (err error) {
-	at, err := out.Path(name)
+func copyStore(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan, name string) error {
+	to, err := out.Path(name)
 	if err != nil {
 		return err
 	}
-	for _, suffix := range []string{"", "-wal", "-journal"} { // the index of the log is made anew
-		if err := put(ctx, src, name+suffix, at+suffix); err != nil {
-			return err
-		}
-	}
-	if err := single(at + "-journal"); err != nil {
-		return err
-	}
-	conn, err := sqlite.OpenConn(at, sqlite.OpenReadWrite)
-	if err != nil {
-		return err
-	}
-	conn.SetInterrupt(ctx.Done())
-	s := &store{conn: conn, plan: plan, artifact: src.Artifact(name)}
-	err = s.change(ctx)
-	if err == nil {
-		conn.SetInterrupt(nil)
-		err = s.run("PRAGMA wal_checkpoint(TRUNCATE)")
-	}
-	if err = errors.Join(err, conn.Close()); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return err
-	}
-	if f, err := src.FS.Open(name); err == nil {
-		info, err := f.Stat()
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-		return os.Chmod(at, info.Mode().Perm())
-	}
-	return nil
-}
-
-// put copies a file of the source to where SQLite can write it; one that is not there is left
-// out.
-func put(ctx context.Context, src *repair.Source, name, to string) error {
-	if !slices.Contains(src.Names(), name) {
-		return nil
-	}
-	f, err := src.FS.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, stopping{ctx, f})
-	return errors.Join(err, w.Close())
-}
-
-type stopping struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s stopping) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
-}
-
-// single refuses the journal of a transaction over several databases: playing it back,
-// SQLite deletes a file whose name the journal states.
-func single(journal string) error {
-	data, err := os.ReadFile(journal)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err == nil && bytes.HasSuffix(data, []byte("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")) && len(data) > 512 {
-		err = errors.New("its rollback journal is that of a transaction over several databases, which is not played back")
-	}
-	return err
+	return sqlitestore.Change(ctx, src.FS, name, to, func(conn *sqlite.Conn) error {
+		s := &store{conn: conn, plan: plan, artifact: src.Artifact(name)}
+		return s.change(ctx)
+	})
 }
 
 // A store is the copy of a database while it is changed.

@@ -51,38 +51,18 @@ func (format) Name() string { return tracker }
 // Claims implements repair.Format: runs that were read from logs.
 func (format) Claims(src *repair.Source, runs []*evidence.TrackedRun) bool {
 	for _, r := range runs {
-		if r.Tracker != tracker || logName(src, r.Artifact) == "" {
+		if r.Tracker != tracker || src.NameOf(r.Artifact, wandblog.Ident) == "" {
 			return false
 		}
 	}
 	return len(runs) > 0
 }
 
-// logName is the path below the source of a log, "" for any other file.
-func logName(src *repair.Source, artifact string) string {
-	for _, name := range src.Names() {
-		if src.Artifact(name) != artifact {
-			continue
-		}
-		f, err := src.FS.Open(name)
-		if err != nil {
-			return ""
-		}
-		defer f.Close()
-		var head [len(wandblog.Ident)]byte
-		if _, err := io.ReadFull(f, head[:]); err == nil && string(head[:]) == wandblog.Ident {
-			return name
-		}
-		return ""
-	}
-	return ""
-}
-
 // Copy implements repair.Format.
 func (format) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan *repair.Plan) error {
 	copied := map[string]bool{} // folders
 	for _, artifact := range plan.Artifacts() {
-		name := logName(src, artifact)
+		name := src.NameOf(artifact, wandblog.Ident)
 		if name == "" {
 			return fmt.Errorf("%s is no longer a W&B log", artifact)
 		}
@@ -179,7 +159,7 @@ func companion(ctx context.Context, src *repair.Source, out *repair.Out, plan *r
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	if path.Base(name) != "wandb-summary.json" {
-		_, err = io.Copy(w, &stopping{ctx, f})
+		_, err = io.Copy(w, repair.Stopping(ctx, f))
 		return err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxSummary+1))
@@ -191,7 +171,7 @@ func companion(ctx context.Context, src *repair.Source, out *repair.Out, plan *r
 		if _, err := w.Write(data); err != nil {
 			return err
 		}
-		_, err = io.Copy(w, &stopping{ctx, f})
+		_, err = io.Copy(w, repair.Stopping(ctx, f))
 		return err
 	}
 	gone := 0
@@ -208,19 +188,6 @@ func companion(ctx context.Context, src *repair.Source, out *repair.Out, plan *r
 	}
 	_, err = w.Write(data)
 	return err
-}
-
-// stopping reads until ctx is done.
-type stopping struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (s *stopping) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.r.Read(p)
 }
 
 // copy copies one log.
