@@ -289,6 +289,10 @@ type RepairedRun struct {
 	// Clean is the last step before the first affected one, at which the curve is real; null
 	// where nothing finite was logged before.
 	Clean *int64 `json:"last_clean_step"`
+	First *int64 `json:"first_affected_step"` // null where no affected value states a step
+	// Since is the step from which on some series is affected up to its last value; null where
+	// each has finite values again.
+	Since *int64 `json:"affected_to_end_from"`
 }
 
 // A RepairedSeries accounts for one series: Count = Kept + Dropped + Held + Superseded.

@@ -161,6 +161,18 @@ func done(a account) string {
 	return fmt.Sprintf("taken out (%d) or replaced by the last finite value (%d)", a.dropped, a.held)
 }
 
+// lasting says from which step on a run is affected to its end, where that is not the first
+// affected one.
+func (r *Run) lasting() string {
+	switch {
+	case r.First == evidence.None || r.First == r.Since:
+		return ""
+	case r.Since == evidence.None:
+		return "finite again at the end"
+	}
+	return fmt.Sprintf("first affected at step %d, to the end from step %d on", r.First, r.Since)
+}
+
 func (r *Run) short(hit []*byName, total account) string {
 	if len(hit) == 0 {
 		return fmt.Sprintf("inquest: repaired copy; %d points whose steps were written again later were taken out", total.superseded)
@@ -177,6 +189,9 @@ func (r *Run) short(hit []*byName, total account) string {
 	text += "; " + done(total)
 	if r.Clean != evidence.None {
 		text += fmt.Sprintf("; last clean step %d", r.Clean)
+	}
+	if w := r.lasting(); w != "" {
+		text += "; " + w
 	}
 	return text
 }
@@ -205,6 +220,9 @@ func (r *Run) note(hit []*byName, total account) string {
 		if r.Clean != evidence.None {
 			fmt.Fprintf(&b, "\nLast clean step: %d.\n", r.Clean)
 		}
+		if w := r.lasting(); w != "" {
+			fmt.Fprintf(&b, "\n%s.\n", strings.ToUpper(w[:1])+w[1:])
+		}
 		if total.held > 0 {
 			b.WriteString("\nHeld values are synthetic: the run never logged them.\n")
 		}
@@ -221,6 +239,8 @@ type machineNote struct {
 	Policy     string          `json:"policy"`
 	Marker     string          `json:"marker"`
 	Clean      *int64          `json:"last_clean_step"`
+	First      *int64          `json:"first_affected_step"`
+	Since      *int64          `json:"affected_to_end_from"`
 	Dropped    int64           `json:"dropped"`
 	Held       int64           `json:"held"`
 	Superseded int64           `json:"superseded"`
@@ -237,7 +257,7 @@ type machineSeries struct {
 }
 
 func (r *Run) machine(hit []*byName, total account) string {
-	m := machineNote{By: "inquest", Policy: r.plan.Policy.Nonfinite, Marker: textline.OneLine(r.plan.Marker, maxNameNote), Clean: known(r.Clean),
+	m := machineNote{By: "inquest", Policy: r.plan.Policy.Nonfinite, Marker: textline.OneLine(r.plan.Marker, maxNameNote), Clean: known(r.Clean), First: known(r.First), Since: known(r.Since),
 		Dropped: total.dropped, Held: total.held, Superseded: total.superseded, Series: []machineSeries{}}
 	marker, _ := json.Marshal(m.Marker)
 	room := maxJSON - 512 - len(marker) // for what stands around the series

@@ -188,7 +188,7 @@ func (p *Plan) run(key RunKey) *Run {
 }
 
 func (p *Plan) newRun(key RunKey, read *evidence.TrackedRun) *Run {
-	r := &Run{Key: key, Read: read, Clean: evidence.None, plan: p, series: map[seriesKey]*Series{}}
+	r := &Run{Key: key, Read: read, Clean: evidence.None, First: evidence.None, Since: evidence.None, plan: p, series: map[seriesKey]*Series{}}
 	p.runs[key] = r
 	return r
 }

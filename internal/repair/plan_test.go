@@ -422,7 +422,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("a run that may be alive is said to be %s", alive.Status)
 	}
 	f = &file{artifact: "a", run: evidence.TrackedRun{ID: "r"}, series: []series{{name: "train/loss", points: line(3, 2, nan, inf, 1)}}}
-	if got, want := planOf(t, PlanOptions{}, f).Runs()[0].Short, "inquest: repaired copy; train/loss failed at steps 30 to 40 (1 NaN, 1 +Inf); taken out; last clean step 20"; got != want {
+	if got, want := planOf(t, PlanOptions{}, f).Runs()[0].Short, "inquest: repaired copy; train/loss failed at steps 30 to 40 (1 NaN, 1 +Inf); taken out; last clean step 20; finite again at the end"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -464,5 +464,38 @@ func TestPlanBounded(t *testing.T) {
 	}
 	if points != n/2 {
 		t.Errorf("%d points in the segments, want %d", points, n/2)
+	}
+}
+
+// TestLasting: the first affected step, and the one from which on a run is affected to its end.
+func TestLasting(t *testing.T) {
+	id := evidence.TrackedRun{ID: "r1"}
+	one := func(points ...point) []*file {
+		return []*file{{artifact: "a", run: id, series: []series{{name: "loss", points: points}}}}
+	}
+	for _, c := range []struct {
+		name                string
+		files               []*file
+		clean, first, since int64
+		words               string
+	}{
+		{"nothing", one(line(1, 2)...), evidence.None, evidence.None, evidence.None, ""},
+		{"once", one(line(1, nan, 2)...), 10, 20, evidence.None, "finite again at the end"},
+		{"to the end", one(line(1, nan, nan)...), 10, 20, 20, ""},
+		{"once, then to the end", one(line(1, nan, 2, nan, inf)...), 10, 20, 40, "first affected at step 20, to the end from step 40 on"},
+		{"two series", []*file{{artifact: "a", run: id, series: []series{{name: "grad_norm", points: line(1, nan, 2, 2)}, {name: "loss", points: line(1, 2, 3, nan)}}}}, 10, 20, 40,
+			"first affected at step 20, to the end from step 40 on"},
+		{"resumed within a failure", one(point{10, 1, 1}, point{20, 2, nan}, point{30, 3, nan}, point{20, 4, nan}, point{30, 5, nan}), 10, 20, 20, ""},
+		{"resumed earlier, still failing", one(point{10, 1, 1}, point{30, 2, nan}, point{20, 3, nan}), 10, 20, 20, ""},
+		{"healed in another file", []*file{
+			{artifact: "b", run: id, series: []series{{name: "loss", points: []point{{20, 2011, 5}, {30, 2012, 6}}}}},
+			{artifact: "a", run: id, series: []series{{name: "loss", points: line(1, 2, nan, nan)}}}}, 20, 30, evidence.None, "finite again at the end"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := planOf(t, PlanOptions{}, c.files...).Runs()[0]
+			if run.Clean != c.clean || run.First != c.first || run.Since != c.since || run.lasting() != c.words {
+				t.Errorf("clean %d, first %d, since %d, %q; want %d, %d, %d, %q", run.Clean, run.First, run.Since, run.lasting(), c.clean, c.first, c.since, c.words)
+			}
+		})
 	}
 }

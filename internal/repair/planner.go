@@ -338,7 +338,7 @@ func (p *Planner) share(run *Run, parts, home []*reading) {
 				}
 			}
 			k.state = seriesState{known: &k.decisions, policy: p.o.Policy, name: nameSum(k.name)}
-			k.rec = record{step: evidence.None, first: evidence.None, clean: evidence.None}
+			k.rec = record{step: evidence.None, first: evidence.None, clean: evidence.None, since: evidence.None}
 		}
 	}
 }
@@ -393,22 +393,45 @@ func (p *Planner) Plan() (*Plan, error) {
 	return p.plan, nil
 }
 
-// clean finds the last step before the first affected one, over the series of the training
-// that have one.
+// clean finds the first affected step with the last one before it, over the series of the
+// training that have one, and the step from which on one of them is affected to its end.
 func (p *Planner) clean(run *Run) {
-	first := int64(evidence.None)
+	ends := map[string]*track{} // by name, what was written last
 	for _, g := range p.readings {
 		if g.run != run {
 			continue
 		}
 		for _, k := range g.names {
+			if k.system || k.axis != evidence.AxisStep {
+				continue
+			}
+			if e := ends[k.name]; e == nil || k.after(e) {
+				ends[k.name] = k
+			}
 			switch {
-			case k.system || k.axis != evidence.AxisStep || k.rec.first == evidence.None:
-			case first == evidence.None || k.rec.first < first:
-				first, run.Clean = k.rec.first, k.rec.clean
-			case k.rec.first == first:
+			case k.rec.first == evidence.None:
+			case run.First == evidence.None || k.rec.first < run.First:
+				run.First, run.Clean = k.rec.first, k.rec.clean
+			case k.rec.first == run.First:
 				run.Clean = max(run.Clean, k.rec.clean)
 			}
 		}
 	}
+	for _, k := range ends {
+		if since := k.rec.since; since != evidence.None && (run.Since == evidence.None || since < run.Since) {
+			run.Since = since
+		}
+	}
+}
+
+// after reports whether a part of a series ends after another one: by time where both state
+// one, else by step; of those that end alike the one that failed does.
+func (k *track) after(o *track) bool {
+	if k.lastWall > 0 && o.lastWall > 0 && k.lastWall != o.lastWall {
+		return k.lastWall > o.lastWall
+	}
+	if k.rec.step != o.rec.step {
+		return k.rec.step > o.rec.step
+	}
+	return k.rec.since != evidence.None && (o.rec.since == evidence.None || k.rec.since < o.rec.since)
 }

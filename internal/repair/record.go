@@ -32,6 +32,7 @@ type record struct {
 	step       int64 // of the last point that states one
 	first      int64 // lowest affected step
 	clean      int64 // finite step before it
+	since      int64 // step from which on all values were affected up to the last one; evidence.None after a kept one
 }
 
 // decide takes a point of the second reading.
@@ -51,12 +52,15 @@ func (p *Planner) decide(k *track, step int64, wall, v float64) {
 			p.fails(k, at)
 		}
 		r.now.extend(at, s.lastFate, v, sus)
+		if r.since == evidence.None || step != evidence.None && step < r.since {
+			r.since = r.step
+		}
 		k.mark(at, 1)
 		r.sus = nil
 	case real:
 		if r.now != nil {
 			k.mark(at, 0)
-			r.now = nil
+			r.now, r.since = nil, evidence.None
 		}
 		if sus != nil {
 			if r.sus != sus || len(r.suspicious) == 0 {

@@ -101,9 +101,13 @@ type Run struct {
 	Status evidence.RunStatus
 	Newest float64 // seconds since 1970 of the newest point, 0 unknown
 	Clean  int64   // last step before the first affected one at which the curve is real; evidence.None where none is known
-	Note   string  // for people, Markdown, a few lines; "" where nothing was done to a point
-	Short  string  // the same in one line
-	JSON   string  // for machines: segments by series, at most 4000 bytes
+	First  int64   // that first affected step; evidence.None where none states a step
+	// Since is the step from which on some series of the training is affected up to its last
+	// value; evidence.None where each has finite values again.
+	Since int64
+	Note  string // for people, Markdown, a few lines; "" where nothing was done to a point
+	Short string // the same in one line
+	JSON  string // for machines: segments by series, at most 4000 bytes
 
 	plan   *Plan
 	series map[seriesKey]*Series

@@ -32,7 +32,7 @@ func (p *Plan) Result() ([]incident.RepairedRun, error) {
 func (p *Plan) Read() []incident.RepairedRun {
 	runs := []incident.RepairedRun{}
 	for _, r := range p.list {
-		out := incident.RepairedRun{ID: r.Read.ID, Name: r.Read.Name, Was: string(r.Read.Status), Status: string(r.Read.Status), Series: []incident.RepairedSeries{}, Clean: known(r.Clean)}
+		out := incident.RepairedRun{ID: r.Read.ID, Name: r.Read.Name, Was: string(r.Read.Status), Status: string(r.Read.Status), Series: []incident.RepairedSeries{}, Clean: known(r.Clean), First: known(r.First), Since: known(r.Since)}
 		for _, n := range r.byName() {
 			a := &n.a
 			out.Kept += a.kept

@@ -71,21 +71,57 @@ func (v *repairView) doneVariants() []string {
 }
 
 func (v *repairView) cleanVariants() []string {
+	var first *incident.RepairedRun
+	more := 0
 	for i := range v.Runs {
-		r := &v.Runs[i]
-		if r.Kept == r.Total {
-			continue
+		switch r := &v.Runs[i]; {
+		case !slices.ContainsFunc(r.Series, func(s incident.RepairedSeries) bool { return s.Dropped+s.Held > 0 }):
+		case first == nil:
+			first = r
+		default:
+			more++
 		}
-		of := ""
-		if len(v.Runs) > 1 {
-			of = " of " + repairedLabel(r)
-		}
-		if r.Clean == nil {
-			return []string{"no step" + of + " before the failed part was logged with a finite value", "no clean step" + of}
-		}
-		return []string{fmt.Sprintf("the curve%s is real up to step %s; a checkpoint from after it holds what failed", of, thousands(*r.Clean)), fmt.Sprintf("up to step %s%s", thousands(*r.Clean), of)}
 	}
-	return []string{"no point was affected"}
+	if first == nil {
+		return []string{"every value of the copy is as it was written: none failed"}
+	}
+	of := ""
+	if len(v.Runs) > 1 {
+		of = " of " + repairedLabel(first)
+	}
+	tail := ""
+	if more > 0 {
+		tail = fmt.Sprintf("; %s affected too", several(more, "other run"))
+	}
+	long, short := "no step"+of+" before the failed part was logged with a finite value", "no clean step"+of
+	switch {
+	case first.Clean == nil && first.First == nil:
+		long, short = "the failed part"+of+" states no step", "the failed part"+of+" states no step"
+	case first.Clean != nil:
+		long, short = fmt.Sprintf("the curve%s is real up to step %s", of, thousands(*first.Clean)), fmt.Sprintf("up to step %s%s", thousands(*first.Clean), of)
+	}
+	out := []string{long, short}
+	if full, brief := lastingWords(first); full != "" {
+		out = []string{long + "; " + full, long + "; " + brief, short + "; " + brief, short}
+	}
+	return append([]string{out[0] + tail}, out...)
+}
+
+// lastingWords say how long a run is affected, and what that means for its checkpoints; in
+// full and briefly.
+func lastingWords(r *incident.RepairedRun) (full, brief string) {
+	const keeps = ": a checkpoint from there on may hold what failed"
+	switch {
+	case r.First == nil:
+		return "", ""
+	case r.Since == nil:
+		return fmt.Sprintf("affected from step %s on, finite again at the end", thousands(*r.First)), "finite again at the end"
+	case *r.Since == *r.First:
+		brief = fmt.Sprintf("affected from step %s to the end", thousands(*r.Since))
+		return brief + keeps, brief
+	}
+	brief = fmt.Sprintf("step %s is affected, and from %s all to the end", thousands(*r.First), thousands(*r.Since))
+	return fmt.Sprintf("step %s is affected, then finite values follow, and from step %s it is affected to the end%s", thousands(*r.First), thousands(*r.Since), keeps), brief
 }
 
 func (v *repairView) checkVariants() []string {

@@ -188,6 +188,8 @@ var trackerTexts = map[string]description{
 	"RepairedRun.series":                       of("Those that something was done to, or whose values may not be real."),
 	"RepairedRun.kept_points":                  of("Values of all its series that are in the copy as they were."),
 	"RepairedRun.points":                       of("Values of all its series in the source."),
+	"RepairedRun.first_affected_step":          of("The first step at which a series of the training has a value that was taken out or replaced; null where none states a step."),
+	"RepairedRun.affected_to_end_from":         of("The step from which on every value of some such series was taken out or replaced, up to its last one; null where each has kept values behind. Where it is above `first_affected_step`, there are kept values between the two."),
 	"RepairedRun.last_clean_step":              of("The last step before the first affected one: until there the curve is real. Null where nothing finite was logged before."),
 	"RepairedSeries.name":                      of("As the tracker names it."),
 	"RepairedSeries.count":                     of("Values in the source."),

@@ -331,7 +331,7 @@ func repairs() map[string]*incident.Repair {
 	sum := strings.Repeat("9f86d081", 8)
 	full := base()
 	full.Files = []incident.RepairFile{{Path: "run-k3v9.wandb", Size: 812 << 10, SHA256: sum, ModTime: "2026-03-02T08:47:01.5Z", Same: true}, {Path: "files/config.yaml", Size: 812, SHA256: sum, ModTime: "2026-03-02T08:29:42Z", Same: true}}
-	full.Runs = []incident.RepairedRun{{ID: "k3v9", NewID: "k3v9-fix1", Name: "llm-7b-bf16", Status: "failed", Was: "running-or-dead", Kept: 154, Total: 194, Clean: step(290), Series: []incident.RepairedSeries{
+	full.Runs = []incident.RepairedRun{{ID: "k3v9", NewID: "k3v9-fix1", Name: "llm-7b-bf16", Status: "failed", Was: "running-or-dead", Kept: 154, Total: 194, Clean: step(290), First: step(300), Since: step(300), Series: []incident.RepairedSeries{
 		{Name: "train/loss", Count: 51, Kept: 32, NaN: 19, Dropped: 19, Segments: []incident.FailedSegment{{FirstStep: step(320), LastStep: step(500), NaN: 19, Reason: "not finite"}}, Suspicious: []incident.FailedSegment{}},
 		{Name: "train/grad_norm", Count: 51, Kept: 30, NaN: 20, PosInf: 1, Dropped: 21, Segments: []incident.FailedSegment{{FirstStep: step(300), LastStep: step(500), NaN: 20, PosInf: 1, Reason: "not finite"}}, Suspicious: []incident.FailedSegment{}},
 		{Name: "train/aux_loss", Count: 51, Kept: 51, Segments: []incident.FailedSegment{}, Suspicious: []incident.FailedSegment{{FirstStep: step(320), LastStep: step(500), Suspect: 19, Reason: "exactly 0 while grad_norm is NaN"}}},
@@ -347,7 +347,7 @@ func repairs() map[string]*incident.Repair {
 	failed.Runs = []incident.RepairedRun{{ID: "0f3a", Total: 10, Kept: 4, Series: []incident.RepairedSeries{{Name: "loss", Count: 10, Kept: 4, NaN: 3, Held: 3, Superseded: 3, Segments: []incident.FailedSegment{{NaN: 3}}, Suspicious: []incident.FailedSegment{}}}}, {ID: "77", Total: 3, Kept: 3, Series: []incident.RepairedSeries{}}}
 	many := base()
 	for i := range 300 {
-		r := incident.RepairedRun{ID: fmt.Sprint("r", i), Total: 90, Kept: 60, Clean: step(int64(i)), Series: []incident.RepairedSeries{}}
+		r := incident.RepairedRun{ID: fmt.Sprint("r", i), Total: 90, Kept: 60, Clean: step(int64(i)), First: step(int64(i + 1)), Since: step(int64(i + 1)), Series: []incident.RepairedSeries{}}
 		for j := range 4 {
 			r.Series = append(r.Series, incident.RepairedSeries{Name: fmt.Sprint("series ", j), Count: 20, Kept: 10, NaN: 10, Dropped: 10, Segments: []incident.FailedSegment{{FirstStep: step(int64(j)), LastStep: step(int64(j + 9)), NaN: 10}}, Suspicious: []incident.FailedSegment{}})
 		}

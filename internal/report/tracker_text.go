@@ -103,12 +103,15 @@ const (
 )
 
 // curvesOf are the series of a run that are worth a drawing, the most telling first: losses,
-// gradient norms, what broke first, the rest of the training, memory.
+// gradient norms, what broke first, the rest of the training, memory. A single finite point is
+// none, and neither is a measurement of the machine that never changes: tables have them.
 func curvesOf(r *incident.TrackedRun) []*incident.TrackedSeries {
 	rank := func(s *incident.TrackedSeries) int {
 		memory := strings.HasPrefix(s.Meaning, "memory") || s.Meaning == "host_memory"
 		switch {
-		case len(s.Points) == 0:
+		case len(s.Points) == 0, s.Count == 1 && nonfinite(s) == 0:
+			return -1 // nothing, or a single point
+		case s.System && flat(s):
 			return -1
 		case s.Meaning == "loss":
 			return 0
@@ -136,6 +139,11 @@ func curvesOf(r *incident.TrackedRun) []*incident.TrackedSeries {
 		}
 	}
 	return out
+}
+
+// flat reports whether all values of a series are the same finite one.
+func flat(s *incident.TrackedSeries) bool {
+	return nonfinite(s) == 0 && s.Min != nil && s.Max != nil && s.Min.Value == s.Max.Value
 }
 
 // runPlots draws the run's loss in a terminal, in full its other curves as well.

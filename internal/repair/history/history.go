@@ -138,7 +138,7 @@ func (c *checkpoints) note(name string) {
 // tell says what the copy is not for, and from which checkpoint a run can go on: the highest
 // one before the first affected step.
 func (c *checkpoints) tell(plan *repair.Plan) {
-	plan.Left = append(plan.Left, "The weights: the copy is for reading the curve. A checkpoint that was taken in or after the failed segment restores the values that failed.")
+	plan.Left = append(plan.Left, "The weights: the copy is for reading the curve. A checkpoint that was taken in or after a failed segment may restore what failed.")
 	for _, r := range plan.Runs() {
 		marks := r.Marks()
 		if !r.Affected || len(marks) == 0 {
