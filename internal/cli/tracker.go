@@ -141,6 +141,27 @@ func (t *trackerFlags) options(formats []string) (engine.TrackerOptions, error) 
 	return o, nil
 }
 
+// trackerOptions are the options of a command that reads args.
+func (a *app) trackerOptions(args []string, t *trackerFlags, formats []string) (engine.Options, engine.TrackerOptions, error) {
+	to, err := t.options(formats)
+	if err == nil {
+		args, to.Servers, err = servers(args)
+	}
+	if err == nil {
+		err = t.spares(args)
+	}
+	if err != nil {
+		return engine.Options{}, to, err
+	}
+	o, err := a.options(args)
+	if err != nil {
+		return o, to, err
+	}
+	o.Progress = a.progress()
+	a.warnMissing(args, t.format)
+	return o, to, nil
+}
+
 func trackerShowCommand(a *app) *cobra.Command {
 	var t trackerFlags
 	formats := append(report.TrackerFormats(), "csv")
@@ -163,22 +184,10 @@ func trackerShowCommand(a *app) *cobra.Command {
 
 // trackerShow runs the command.
 func (a *app) trackerShow(cmd *cobra.Command, args []string, t *trackerFlags, formats []string) error {
-	to, err := t.options(formats)
+	o, to, err := a.trackerOptions(args, t, formats)
 	if err != nil {
 		return err
 	}
-	if args, to.Servers, err = servers(args); err != nil {
-		return err
-	}
-	if err := t.spares(args); err != nil {
-		return err
-	}
-	o, err := a.options(args)
-	if err != nil {
-		return err
-	}
-	o.Progress = a.progress()
-	a.warnMissing(args, t.format)
 	runs := 0
 	if t.format == "csv" {
 		err = a.write(t.output, func(w io.Writer, _ report.Options) error {
@@ -225,22 +234,10 @@ func trackerAlignCommand(a *app) *cobra.Command {
 
 // trackerAlign runs the command.
 func (a *app) trackerAlign(cmd *cobra.Command, args []string, t *trackerFlags, formats []string) error {
-	to, err := t.options(formats)
+	o, to, err := a.trackerOptions(args, t, formats)
 	if err != nil {
 		return err
 	}
-	if args, to.Servers, err = servers(args); err != nil {
-		return err
-	}
-	if err := t.spares(args); err != nil {
-		return err
-	}
-	o, err := a.options(args)
-	if err != nil {
-		return err
-	}
-	o.Progress = a.progress()
-	a.warnMissing(args, t.format)
 	got, err := engine.Align(cmd.Context(), o, to)
 	if err != nil {
 		return err

@@ -248,7 +248,7 @@ func TestHostileNumbers(t *testing.T) {
 	tr := r.Track("x", false, nan)
 	for _, step := range []int64{math.MinInt64, -5, 0, math.MaxInt64} {
 		for _, wall := range []float64{nan, inf, math.Inf(-1), -1, 0, 1e300, 1.7e9} {
-			for _, v := range []float64{nan, inf, -0.0, math.MaxFloat64, math.SmallestNonzeroFloat64} {
+			for _, v := range []float64{nan, inf, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64} {
 				tr.Add(step, wall, v, reader.Place{})
 			}
 		}

@@ -135,7 +135,6 @@ type offline struct {
 	rec     *reader.Recording
 	folder  string
 	console reader.Console
-	n       int64 // events so far
 	// Substitutes as the log states them, by the time from which on each is to be expected.
 	witness []witness
 	watched map[string]*watch
