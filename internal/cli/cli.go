@@ -162,6 +162,7 @@ Everything runs on this machine. Nothing is uploaded, executed or changed.`,
   inquest run/                           the same: a path alone is diagnosed
   inquest diagnose slurm-4711.out        one log
   kubectl logs my-job | inquest diagnose -
+  inquest tracker show wandb/            what an experiment tracker recorded, and where it broke
   inquest explain fragmentation          the encyclopedia, offline
   inquest explain "loss is nan after resume"`,
 		SilenceErrors: true, SilenceUsage: true,

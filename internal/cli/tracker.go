@@ -100,6 +100,14 @@ func (t *trackerFlags) flags(cmd *cobra.Command, formats []string) {
 	f.DurationVar(&t.stale, "stale", 10*time.Minute, "how old the newest point of a run without an end must be for it to be taken for dead")
 }
 
+// none says that no run was read, and of which name where one was asked for.
+func (t *trackerFlags) none() error {
+	if t.run == "" {
+		return errNoTracked
+	}
+	return fmt.Errorf("%w that --run %q names; without --run all are shown", errNoTracked, t.run)
+}
+
 // servers takes the addresses of MLflow servers out of the arguments. What they ask for
 // to be let in stands in the variables that MLflow's own client reads.
 func servers(args []string) (paths []string, out []engine.Server, err error) {
@@ -207,7 +215,7 @@ func (a *app) trackerShow(cmd *cobra.Command, args []string, t *trackerFlags, fo
 		err = a.write(t.output, func(w io.Writer, ro report.Options) error { return report.WriteTracker(w, t.format, shown, ro) })
 	}
 	if err == nil && runs == 0 {
-		err = errNoTracked
+		err = t.none()
 	}
 	return err
 }
@@ -246,7 +254,7 @@ func (a *app) trackerAlign(cmd *cobra.Command, args []string, t *trackerFlags, f
 		return err
 	}
 	if len(got.Runs) == 0 {
-		return errNoTracked
+		return t.none()
 	}
 	return nil
 }

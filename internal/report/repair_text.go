@@ -104,7 +104,10 @@ func (v *repairView) cleanVariants() []string {
 	if full, brief := lastingWords(first); full != "" {
 		out = []string{long + "; " + full, long + "; " + brief, short + "; " + brief, short}
 	}
-	return append([]string{out[0] + tail}, out...)
+	for i := range out {
+		out[i] += tail // a line about one run of several says that it is one
+	}
+	return out
 }
 
 // lastingWords say how long a run is affected, and what that means for its checkpoints; in
