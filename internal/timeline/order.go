@@ -28,7 +28,8 @@ func (t *Timeline) Compare(a, b *Item) (Relation, string) {
 
 // Order says whether a came before b. The bases, in the order in which they are
 // tried: the launch they belong to, one process's own file, steps of one counter,
-// time with the clocks' errors, position in a merged file. A watchdog timeout
+// time with the clocks' errors, position in a merged file, a tracker's step against
+// how far a log of the same count had come. A watchdog timeout
 // counts from when its wait began.
 func (t *Timeline) Order(a, b *Item) Relation {
 	r, _ := t.order(a, b)
@@ -43,6 +44,7 @@ const (
 	byLaunch
 	byPlace
 	byStep
+	byCount  // a tracker's step, and the step that a log of the same count had reached
 	byClock  // one clock, or those of one host
 	byTie    // those of two hosts that shared events tie
 	byClocks // those of different hosts, further apart than clocks and zones may be
@@ -73,6 +75,9 @@ func (t *Timeline) order(a, b *Item) (Relation, basis) {
 	}
 	if sameFile && !interleaved(a, b) {
 		return byOffset(a, b), byMergedPlace
+	}
+	if r := t.byCount(a, b); r != Unknown {
+		return r, byCount
 	}
 	return Unknown, byNothing
 }
@@ -113,6 +118,13 @@ func (t *Timeline) words(by basis, r Relation, a, b *Item) string {
 		return "position in the same log"
 	case byStep:
 		return fmt.Sprintf("step %d %s step %d", a.Step, side, b.Step)
+	case byCount:
+		value, line, _ := t.recordAndLine(a, b)
+		how := t.oneCount(value, line)
+		if line.Step > value.Step {
+			return fmt.Sprintf("the tracker's step %d is before step %d, which the log had reached (%s)", value.Step, line.Step, how)
+		}
+		return fmt.Sprintf("the log comes to the tracker's step %d only after the line (%s)", value.Step, how)
 	case byClock, byTie, byClocks:
 		x := t.apart(a, b)
 		return fmt.Sprintf("time: %s %s (%s)", round(x.gap), side, x.clocks())

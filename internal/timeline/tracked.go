@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -186,4 +187,131 @@ func stepRange(list []*evidence.Series) (lo, hi int64, ok bool) {
 		}
 	}
 	return lo, hi, ok
+}
+
+// recordAndLine tells two events apart of which one is a value that a tracker recorded at a
+// step, and the other stands in a log of the same launch.
+func (t *Timeline) recordAndLine(a, b *Item) (value, line *Item, ok bool) {
+	if a.Source < 0 || b.Source < 0 || a.Source == b.Source || a.Attempt < 0 || a.Attempt != b.Attempt {
+		return nil, nil, false
+	}
+	of := func(it *Item) bool { return it.Attrs.Str("tracker") != "" && stated(it) && it.Step >= 0 }
+	switch x, y := of(a), of(b); {
+	case x && !y:
+		value, line = a, b
+	case y && !x:
+		value, line = b, a
+	default:
+		return nil, nil, false
+	}
+	src := &t.Sources[line.Source]
+	return value, line, !tracked(src) && !evidence.Beside(src.Artifact.Kind) && !t.listing(line) && !stated(line)
+}
+
+// byCount orders a value that a tracker recorded at a step and a line of a log that carries no
+// step of its own, where both count the same steps: the value comes before the line if the log
+// had gone past its step there, and after it if the log gets to that step only later.
+func (t *Timeline) byCount(a, b *Item) Relation {
+	value, line, ok := t.recordAndLine(a, b)
+	if !ok || line.Step < 0 || t.oneCount(value, line) == "" {
+		return Unknown
+	}
+	r := Unknown
+	switch {
+	case value.Step < line.Step:
+		r = Before
+	case t.reaches(line, value.Step):
+		r = After
+	}
+	if value != a && r != Unknown {
+		r = Before + After - r
+	}
+	return r
+}
+
+// reaches reports whether the log of a line prints, after it, a step that it had not
+// reached before, up to the one given.
+func (t *Timeline) reaches(line *Item, step int64) bool {
+	for _, x := range t.Sources[line.Source].Series {
+		if x.Key.Phase == "eval" || x.Key.Launch != line.Who.Launch {
+			continue
+		}
+		for p := range x.All() {
+			if p.Offset > line.Span.Offset && p.Step > line.Step && p.Step <= step {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const (
+	sameValues = 3  // so many different values at the same steps make two counts one
+	longCount  = 10 // two counts that end at the same step may do so by chance below this
+)
+
+// oneCount says what shows that a tracker's steps and those of a log are of one count: series of
+// one name have the same values at the same steps; or, where the log prints none of them,
+// the tracker's steps end at the one that the log had reached at the line, in the only
+// launch there is. It is empty where nothing shows it.
+func (t *Timeline) oneCount(value, line *Item) string {
+	of := func(it *Item) (list []*evidence.Series) {
+		for _, x := range t.Sources[it.Source].Series {
+			if x.Key.Launch == it.Who.Launch && x.Key.Phase != "eval" && x.Count > 0 {
+				list = append(list, x)
+			}
+		}
+		return list
+	}
+	piece := of(value)
+	if same, common := sameSteps(piece, of(line)); same {
+		return "both have the same values at the same steps"
+	} else if common {
+		return ""
+	}
+	if _, hi, ok := stepRange(piece); ok && len(t.Attempts) == 1 && hi >= longCount && hi == line.Step {
+		return fmt.Sprintf("the log prints no value to compare, and both end at step %d", hi)
+	}
+	return ""
+}
+
+// sameSteps reports whether series of one name have the same values at most of the steps
+// that both have, and enough different ones: a learning rate that stays tells nothing.
+// common is false where no step of one name is in both.
+func sameSteps(piece, log []*evidence.Series) (same, common bool) {
+	for _, x := range piece {
+		var at map[int64]float64
+		for _, y := range log {
+			if y.Key.Name != x.Key.Name || y.Key.Phase != x.Key.Phase {
+				continue
+			}
+			if at == nil {
+				at = map[int64]float64{}
+				for p := range x.All() {
+					if p.Step != evidence.None && !math.IsNaN(p.Value) {
+						at[p.Step] = p.Value
+					}
+				}
+			}
+			alikes, others := 0, 0
+			values := map[float64]bool{}
+			for p := range y.All() {
+				v, ok := at[p.Step]
+				if !ok || math.IsNaN(p.Value) {
+					continue
+				}
+				common = true
+				if alike(v, p.Value) {
+					alikes++
+					values[p.Value] = true
+				} else {
+					others++
+				}
+			}
+			if len(values) >= sameValues && alikes > others {
+				same = true
+			}
+		}
+	}
+	return same, common
 }
