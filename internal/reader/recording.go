@@ -227,7 +227,12 @@ func (t *Track) Add(step int64, wall, v float64, at Place) {
 		}
 		t.LastWall = wall
 	}
-	s := t.segment(step, wall, at)
+	if step == evidence.None || step <= t.step && t.Steps || t.era != t.rec.era || len(t.Segments) == 0 {
+		t.segment(step, wall, at)
+	} else { // nearly all: without a call, a fifteenth of the time of a point
+		t.Steps, t.step = true, step
+	}
+	s := &t.Segments[len(t.Segments)-1]
 	if t.rec.row.open {
 		t.rec.row.note(t, v, bad)
 	}
@@ -236,7 +241,8 @@ func (t *Track) Add(step int64, wall, v float64, at Place) {
 	} else {
 		t.finite++
 	}
-	s.Last = evidence.Mark{Step: step, Ordinal: p.Ordinal, Line: at.Line, Offset: at.Offset}
+	l := &s.Last
+	l.Step, l.Ordinal, l.Line, l.Offset = step, p.Ordinal, at.Line, at.Offset
 	s.LastWall = wall
 	s.N++
 }
@@ -257,8 +263,8 @@ func (t *Track) stamp(wall float64) *evidence.Stamp {
 // segment, whatever its step.
 func (r *Recording) Restart() { r.era++ }
 
-// segment is the segment of the next point, which may begin one.
-func (t *Track) segment(step int64, wall float64, at Place) *evidence.Segment {
+// segment begins a segment with the next point where it has to.
+func (t *Track) segment(step int64, wall float64, at Place) {
 	n := len(t.Segments)
 	fresh := n == 0 || t.era != t.rec.era
 	if step != evidence.None {
@@ -270,12 +276,10 @@ func (t *Track) segment(step int64, wall float64, at Place) *evidence.Segment {
 		if n < evidence.MaxSegments {
 			first := evidence.Mark{Step: step, Ordinal: t.p.Ordinal, Line: at.Line, Offset: at.Offset}
 			t.Segments = append(t.Segments, evidence.Segment{First: first, FirstWall: wall, Artifact: t.rec.Run.Artifact})
-			n++
 		} else {
 			t.MoreSegments++
 		}
 	}
-	return &t.Segments[n-1]
 }
 
 // bad notes a point of s that is not finite, and makes an event of it where it is news.
@@ -420,27 +424,27 @@ func writtenAt(t time.Time) string {
 	var b [27]byte
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
-	digits := func(at, n, v int) {
-		for i := at + n - 1; i >= at; i-- {
-			b[i] = byte('0' + v%10)
-			v /= 10
-		}
+	two := func(at, v int) { // a closure that is inlined
+		b[at], b[at+1] = byte('0'+v/10), byte('0'+v%10)
 	}
-	digits(0, 4, year)
+	two(0, year/100)
+	two(2, year%100)
 	b[4] = '-'
-	digits(5, 2, int(month))
+	two(5, int(month))
 	b[7] = '-'
-	digits(8, 2, day)
+	two(8, day)
 	b[10] = 'T'
-	digits(11, 2, hour)
+	two(11, hour)
 	b[13] = ':'
-	digits(14, 2, minute)
+	two(14, minute)
 	b[16] = ':'
-	digits(17, 2, second)
+	two(17, second)
 	n := 19
 	if micros := t.Nanosecond() / 1e3; micros > 0 {
 		b[19] = '.'
-		digits(20, 6, micros)
+		two(20, micros/10_000)
+		two(22, micros/100%100)
+		two(24, micros%100)
 		for n = 26; b[n-1] == '0'; n-- {
 		}
 	}
