@@ -31,8 +31,14 @@ type Row struct {
 	body  []byte
 }
 
-// Bytes of the serial types 0..11.
-var sizes = [12]uint8{0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0}
+// sizes are the bytes of the values of the small serial types.
+var sizes = func() (s [0x80]uint8) {
+	copy(s[:], []uint8{0, 1, 2, 3, 4, 6, 8, 8})
+	for t := 12; t < len(s); t++ {
+		s[t] = uint8((t - 12) / 2)
+	}
+	return s
+}()
 
 // parse reads the header of a record.
 func (r *Row) parse(rec []byte) bool {
@@ -47,38 +53,32 @@ func (r *Row) parse(rec []byte) bool {
 		return false
 	}
 	value := end
-	limit := uint64(len(rec))
 	head := rec[:end]
 	n := 0
-	types, at := r.types, r.at
-	for pos < len(head) && n < len(types) && n < len(at) {
-		t := uint64(head[pos])
-		if t < 0x80 {
-			pos++
-		} else {
-			var k int
-			if t, k = varint(head[pos:]); k == 0 {
+	types := r.types
+	at := r.at[:len(types)]
+	for n < len(types) && pos < len(head) {
+		t, k := uint64(head[pos]), 1
+		if t >= 0x80 {
+			if t, k = varint(head[pos:]); k == 0 || t > 2*maxRecord+13 {
 				return false
 			}
-			pos += k
 		}
+		pos += k
 		at[n] = int32(value)
-		if t < 12 {
-			if t >= 10 {
-				return false
-			}
-			value += uint64(sizes[t])
-		} else {
-			if t > 2*maxRecord+13 {
-				return false
-			}
-			value += (t - 12) / 2
-		}
-		if value > limit {
+		switch {
+		case t == 10 || t == 11:
 			return false
+		case t < uint64(len(sizes)):
+			value += uint64(sizes[t])
+		default:
+			value += (t - 12) / 2
 		}
 		types[n] = uint32(t)
 		n++
+	}
+	if value > uint64(len(rec)) { // and so may be one of the values before the last
+		return false
 	}
 	r.n = n
 	return true
