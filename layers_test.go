@@ -22,12 +22,15 @@ var layers = []struct{ pkg, may string }{
 	{"internal/incident", "internal/evidence"},
 	{"internal/redact", ""},
 	{"internal/scan", ""},
+	// A decoder stands alone, but for wire types and lines of text. Parquet gives the rows
+	// that CSV gives, and a store in SQLite is read from its bytes where that is possible.
 	{"internal/format/parquet", "internal/format/rows"},
 	{"internal/format/sqlitestore", "internal/format/sqlitefile"},
 	{"internal/format/trackiorow", "internal/format/jsontree internal/format/textline"},
 	{"internal/format/*", "internal/format/protowire internal/format/textline"},
 	{"internal/artifact", "internal/evidence"},
 	{"internal/evidencefile", "internal/evidence"},
+	// Rows of metrics are recorded in one place, whatever the file that they stand in.
 	{"internal/reader", "internal/evidence internal/artifact internal/scan internal/format/rows internal/format/textline"},
 	{"internal/reader/all", "internal/evidence internal/reader internal/reader/*"},
 	{"internal/reader/*", "internal/evidence internal/reader internal/scan internal/format/*"},
@@ -36,6 +39,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/tracker", "internal/evidence internal/incident"},
 	{"internal/repair", "internal/evidence internal/incident internal/format/textline"},
 	{"internal/repair/all", "internal/repair internal/repair/*"},
+	// The suite goes the whole way: the engine makes the copy and reads it again.
 	{"internal/repair/repairtest", "internal/incident internal/engine internal/reader internal/repair internal/report"},
 	{"internal/repair/*", "internal/evidence internal/incident internal/repair internal/format/*"},
 	{"internal/detect", "internal/evidence"},

@@ -22,12 +22,6 @@ const (
 	slack = time.Minute
 )
 
-// trackerNames are the trackers as their makers write them.
-var trackerNames = map[string]string{
-	"tensorboard": "TensorBoard", "wandb": "Weights & Biases", "mlflow": "MLflow", "trackio": "Trackio", "swanlab": "SwanLab", "clearml": "ClearML",
-	"comet": "Comet", "dvclive": "DVCLive", "neptune": "Neptune", "aim": "Aim", "trainer_state": "trainer_state.json", "ray": "Ray",
-}
-
 // A trackedEnd is the end of one run as a tracker's files, all of them together, have it.
 type trackedEnd struct {
 	*timeline.Item        // the one with the newest point
@@ -110,14 +104,14 @@ func (s *Study) trackers(c *diagnose.Case, add func(text string, spans ...eviden
 
 // name is what a person calls the run: the tracker with its id, or the file.
 func (e *trackedEnd) name() string {
-	t := e.Attrs.Str("tracker")
-	if trackerNames[t] == "" {
+	name := evidence.TrackerNames[e.Attrs.Str("tracker")].Full
+	if name == "" {
 		return path.Base(e.Span.Artifact)
 	}
 	if id := e.Attrs.Str("id"); id != "" {
-		return trackerNames[t] + " run " + id
+		return name + " run " + id
 	}
-	return trackerNames[t]
+	return name
 }
 
 // behindFirst says once of all tracked runs what they recorded behind the first value that was not

@@ -29,7 +29,7 @@ const (
 // tracker whose run is a folder of files gives one for each file; those of one
 // Tracker, Folder, ID and Writer belong together.
 type TrackedRun struct {
-	Tracker  string // tensorboard, wandb, mlflow, trackio, trainer_state, lightning, csv, jsonl, swanlab, mmengine, mmcv, ray, dvclive, comet, clearml, parquet, aim, neptune, ...
+	Tracker  string // a key of TrackerNames, or a word of the reader's own
 	ID       string // the tracker's own id, "" where it has none
 	Name     string // as it shows the run, "" where it has none
 	Project  string // project or experiment
@@ -55,6 +55,35 @@ type TrackedRun struct {
 	Damage []RunDamage
 	Notes  []string // what else is to be known of the run: tags, mirrored folders, resumed from
 	Lines  int64    // of console output that was read with it
+}
+
+// A TrackerName is how people write a tracker.
+type TrackerName struct {
+	Short string // in a row
+	Full  string // in a sentence; "" for files that go by their own name
+}
+
+// TrackerNames are the trackers by TrackedRun.Tracker.
+var TrackerNames = map[string]TrackerName{
+	"aim":           {"Aim", "Aim"},
+	"clearml":       {"ClearML", "ClearML"},
+	"comet":         {"Comet", "Comet"},
+	"csv":           {"CSV", ""},
+	"dvclive":       {"DVCLive", "DVCLive"},
+	"jsonl":         {"JSONL", ""},
+	"keras":         {"Keras", ""},
+	"lightning":     {"Lightning", ""},
+	"mlflow":        {"MLflow", "MLflow"},
+	"mmcv":          {"mmcv", ""},
+	"mmengine":      {"MMEngine", ""},
+	"neptune":       {"Neptune", "Neptune"},
+	"parquet":       {"Parquet", ""},
+	"ray":           {"Ray", "Ray"},
+	"swanlab":       {"SwanLab", "SwanLab"},
+	"tensorboard":   {"TensorBoard", "TensorBoard"},
+	"trackio":       {"Trackio", "Trackio"},
+	"trainer_state": {"Hugging Face Trainer", "trainer_state.json"},
+	"wandb":         {"W&B", "Weights & Biases"},
 }
 
 // A RunSetting is one key of a run's configuration, as written, bounded.

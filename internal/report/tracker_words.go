@@ -13,15 +13,9 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
-// trackerNames are trackers as people write them; one that is not here keeps its name.
-var trackerNames = map[string]string{
-	"tensorboard": "TensorBoard", "wandb": "W&B", "mlflow": "MLflow", "trackio": "Trackio", "trainer_state": "Hugging Face Trainer", "lightning": "Lightning", "csv": "CSV", "jsonl": "JSONL", "swanlab": "SwanLab",
-	"mmengine": "MMEngine", "mmcv": "mmcv", "ray": "Ray", "dvclive": "DVCLive", "comet": "Comet", "clearml": "ClearML", "parquet": "Parquet", "aim": "Aim", "neptune": "Neptune", "keras": "Keras",
-}
-
-// trackerWords names the tracker of a run.
+// trackerWords names the tracker of a run; one without a name that people write keeps its own.
 func trackerWords(tracker string) string {
-	if n := trackerNames[tracker]; n != "" {
+	if n := evidence.TrackerNames[tracker].Short; n != "" {
 		return n
 	}
 	if tracker == "" {
