@@ -263,7 +263,8 @@ func (a *app) trackerAlign(cmd *cobra.Command, args []string, t *trackerFlags, f
 // +inf or -inf; the record is the line, row or record of the file, counted from 1.
 var pointColumns = []string{"tracker", "run", "writer", "series", "step", "time", "value", "class", "file", "record"}
 
-// writePoints writes every point as it is read.
+// writePoints writes every point as it is read. What does not print in a name is escaped,
+// because tables are looked at on terminals too.
 func writePoints(cmd *cobra.Command, o engine.Options, to engine.TrackerOptions, w io.Writer) (*engine.TrackerReading, error) {
 	out := csv.NewWriter(w)
 	if err := out.Write(pointColumns); err != nil {
@@ -271,7 +272,7 @@ func writePoints(cmd *cobra.Command, o engine.Options, to engine.TrackerOptions,
 	}
 	row := make([]string, len(pointColumns))
 	got, err := engine.TrackerPoints(cmd.Context(), o, to, func(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) error {
-		row[0], row[1], row[2], row[3], row[8] = r.Tracker, runName(r), r.Writer, t.Name, r.Artifact
+		row[0], row[1], row[2], row[3], row[8] = r.Tracker, printable(runName(r)), printable(r.Writer), printable(t.Name), r.Artifact
 		row[4], row[5], row[7] = "", "", "finite"
 		if p.Step != evidence.None {
 			row[4] = strconv.FormatInt(p.Step, 10)

@@ -145,7 +145,7 @@ func (m *mending) find(ctx context.Context) (*artifact.Seen, error) {
 		case f.Fate != "":
 			m.leave("%s was not read, and is not in the copy: %s.", f.Path, cmp.Or(f.Note, f.Fate))
 		case !plain || f.At == nil:
-			m.leave("%s is compressed or lies in an archive, and is not in the copy; unpack it to repair it.", f.Path)
+			m.leave("%s is compressed, lies in an archive or is no UTF-8, and is not in the copy; unpack or convert it to repair it.", f.Path)
 		default:
 			if err := m.include(f); err != nil {
 				seen.Close()

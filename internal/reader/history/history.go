@@ -115,6 +115,10 @@ func stepName(key string) bool {
 // claimsLines judges JSON lines by the keys of the first objects.
 func claimsLines(base string, head []byte) (ok, sure bool) {
 	steps, metrics, objects := 0, 0, 0
+	if at := bytes.LastIndexByte(head, ','); at > 2048 && bytes.IndexByte(head, '\n') < 0 {
+		// The first object is longer than what was read: its whole members speak.
+		head = append(bytes.Clone(head[:at]), '}')
+	}
 	d := rows.NewDecoder(bytes.NewReader(head), rows.Lines, "")
 	for objects < 3 {
 		p, err := d.Next()
@@ -124,7 +128,6 @@ func claimsLines(base string, head []byte) (ok, sure bool) {
 		if p.Kind == rows.Between {
 			continue
 		}
-		// The first object may be longer than what was read: what it shows counts.
 		if p.Kind == rows.Bad && !(objects == 0 && errors.Is(p.Err, rows.ErrTorn)) || p.Line+int64(bytes.Count(p.Raw, []byte("\n"))) > int64(objects)+2 {
 			break
 		}
@@ -165,8 +168,16 @@ func claimsTable(base string, head []byte) (ok, sure bool) {
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n\x00")
 	line, _, whole := bytes.Cut(text, []byte("\n"))
 	delim := rows.Delimiter(line)
-	if !whole && len(text) > 2048 || delim == 0 {
+	ext := strings.HasSuffix(base, ".csv") || strings.HasSuffix(base, ".tsv")
+	if delim == 0 {
 		return false, false
+	}
+	if !whole && len(text) > 2048 {
+		// A header longer than what was read, of hundreds of metrics: its whole cells speak.
+		if !ext {
+			return false, false
+		}
+		text = line[:bytes.LastIndexByte(line, delim)]
 	}
 	d := rows.NewDecoder(bytes.NewReader(text), rows.Table, "")
 	p, err := d.Next()
@@ -185,7 +196,6 @@ func claimsTable(base string, head []byte) (ok, sure bool) {
 		step = step || stepName(key) || key == "epoch"
 		value = value || metric(key) || key == "value"
 	}
-	ext := strings.HasSuffix(base, ".csv") || strings.HasSuffix(base, ".tsv")
 	switch {
 	case step && value && (ext || delim != ' '):
 		return true, true

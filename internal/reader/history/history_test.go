@@ -36,11 +36,15 @@ func TestSniff(t *testing.T) {
 		{"job.log", "{'loss': 0.5, 'epoch': 0.1}\n", reader.No},
 		{"c.log", "{\"log\":\"step 1 loss 2\\n\",\"stream\":\"stdout\"}\n", reader.No},
 		{"config.json", "{\n  \"step\": 1,\n  \"loss\": 2.5,\n \"x\": {\n\"y\": 1}}\n", reader.No},
+		{"wide.csv", ("step,train_loss" + strings.Repeat(",train/group/loss", 400))[:4096], reader.Sure},
+		{"wide.csv", ("name,text" + strings.Repeat(",a word", 800))[:4096], reader.No},
+		{"wide.log", ("step,train_loss" + strings.Repeat(",train/group/loss", 400))[:4096], reader.No},
+		{"wide.jsonl", ("{\"step\": 1" + strings.Repeat(", \"train/group/loss\": 0.5", 400))[:4096], reader.Sure},
 		{"smi.csv", "timestamp, index, memory.used [MiB]\n", reader.No},
 		{"empty", "", reader.No},
 	} {
 		if got := history.New().Sniff(evidence.Artifact{Path: c.name}, []byte(c.head)); got != c.want {
-			t.Errorf("%s %q: got %d, want %d", c.name, c.head, got, c.want)
+			t.Errorf("%s %.200q: got %d, want %d", c.name, c.head, got, c.want)
 		}
 	}
 }
