@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -524,6 +525,7 @@ func (c *Case) isolated(it *timeline.Item) bool {
 		return false
 	}
 	metric := it.Attrs.Str("metric")
+	kept := false
 	for _, s := range c.Attempt.Series {
 		if s.Key.Artifact != it.Span.Artifact || s.Key.Launch != it.Who.Launch {
 			continue
@@ -531,6 +533,7 @@ func (c *Case) isolated(it *timeline.Item) bool {
 		if s.Key.Name != metric && !(metric == "" && s.Key.Name == "loss") {
 			continue
 		}
+		kept = true
 		if it.Attrs["hidden"].True() {
 			return s.Last.Value != 0 && s.Count > 0 && s.Last.Offset > it.Span.Offset
 		}
@@ -544,7 +547,32 @@ func (c *Case) isolated(it *timeline.Item) bool {
 			return true
 		}
 	}
-	return false
+	return !kept && it.Attrs.Str("tracker") != "" && c.lossStaysFinite(it)
+}
+
+// lossStaysFinite reports whether the training loss that the same tracker recorded is finite from
+// the step of it to the end, and for long: what was not finite (a ratio of the user's own, of
+// which no series is kept) did not reach the weights.
+func (c *Case) lossStaysFinite(it *timeline.Item) bool {
+	if it.Step < 0 {
+		return false
+	}
+	after := 0
+	for _, s := range c.Attempt.Series {
+		if s.Key.Name != "loss" || s.Key.Phase == "eval" || s.Key.Artifact != it.Span.Artifact || s.Key.Launch != it.Who.Launch {
+			continue
+		}
+		for p := range s.All() {
+			switch {
+			case p.Step < it.Step:
+			case math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Value == 0: // a filter writes 0 for NaN
+				return false
+			case p.Step > it.Step:
+				after++
+			}
+		}
+	}
+	return after > settledAgain
 }
 
 // settled reports whether the run of non-finite values that begins at a line (or record) is
