@@ -29,6 +29,7 @@ type SeriesKey struct {
 	Unit     string // "", bytes, steps, fraction
 	Trust    Trust
 	Phase    string // train, eval, ""
+	Records  bool   // the artifact is no text: the lines of its points are numbers of records
 }
 
 // A Point is one printed value. Step is None where the line carries no step;
@@ -37,7 +38,7 @@ type Point struct {
 	Step    int64
 	Ordinal int64
 	Value   float64
-	Line    int64 // 1-based line of the artifact
+	Line    int64 // 1-based line of the artifact, or number of the record
 	Offset  int64 // byte offset of that line
 	Length  int32 // bytes of that line (its frame, for carriage-return bars)
 	// Stamp is filled only for points that are sampled or not finite; a pointer,
@@ -441,8 +442,11 @@ func (s *Series) Points() []Point {
 	return slices.AppendSeq(make([]Point, 0, len(s.sample)+1), s.All())
 }
 
-// Span returns the line of a point of s.
+// Span returns the line, or the record, of a point of s.
 func (s *Series) Span(p Point) Span {
+	if s.Key.Records {
+		return Span{Artifact: s.Key.Artifact, Kind: "record", Record: p.Line, Offset: p.Offset, Length: int64(p.Length)}
+	}
 	return Span{Artifact: s.Key.Artifact, Kind: "text", Line: p.Line, Offset: p.Offset, Length: int64(p.Length)}
 }
 

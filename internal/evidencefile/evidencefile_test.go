@@ -156,7 +156,7 @@ func TestCut(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	_, _, err := readAll([]byte(strings.Replace(magic, "1", "2", 1) + "anything"))
+	_, _, err := readAll([]byte(strings.Replace(magic, "2", "3", 1) + "anything"))
 	if err == nil || !strings.Contains(err.Error(), "version") {
 		t.Error(err)
 	}

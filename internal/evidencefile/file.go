@@ -3,9 +3,9 @@
 // diagnosed there. A file holds records: one for each artifact, and one for each
 // scan with what was seen and not read.
 //
-// Layout, version 1 (integers little endian):
+// Layout, version 2 (integers little endian):
 //
-//	magic    "inquest evidence 1\n"
+//	magic    "inquest evidence 2\n"
 //	block*   kind      1 byte: 'w' scans, 'a' artifacts
 //	         stored    uint32, bytes of the payload as stored
 //	         raw       uint32, bytes of it decompressed
@@ -32,7 +32,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-const magic = "inquest evidence 1\n"
+const magic = "inquest evidence 2\n"
 
 // anyMagic begins a file of this or another version.
 const anyMagic = "inquest evidence "

@@ -478,6 +478,7 @@ func (c *coder) key(k *evidence.SeriesKey) {
 	c.text(&trust)
 	k.Trust = evidence.Trust(trust)
 	c.text(&k.Phase)
+	c.bool(&k.Records)
 }
 
 func (c *coder) state(k *evidence.SeriesState, number func(*evidence.Stamp) int, stamps []evidence.Stamp, left *int) {

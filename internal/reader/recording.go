@@ -168,7 +168,7 @@ func (r *Recording) Track(name string, system bool, first float64) *Track {
 	}
 	m := MeaningOf(name, system, first)
 	t := &Track{Track: &evidence.Track{Name: name, System: system, Axis: m.Axis, Unit: m.Unit}, rec: r, file: r.File, label: m.Name, scale: m.Scale, quiet: m.Quiet, known: m.Known}
-	key := evidence.SeriesKey{Name: m.Name, Source: cmp.Or(r.Source, r.Run.Tracker), Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit}
+	key := evidence.SeriesKey{Name: m.Name, Source: cmp.Or(r.Source, r.Run.Tracker), Artifact: r.Run.Artifact, Rank: evidence.None, Trust: evidence.Raw, Phase: m.Phase, Unit: m.Unit, Records: r.Quote == nil}
 	if m.Device != "" {
 		key.Source += " " + m.Device
 	}
