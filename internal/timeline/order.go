@@ -120,11 +120,10 @@ func (t *Timeline) words(by basis, r Relation, a, b *Item) string {
 		return fmt.Sprintf("step %d %s step %d", a.Step, side, b.Step)
 	case byCount:
 		value, line, _ := t.recordAndLine(a, b)
-		how := t.oneCount(value, line)
 		if line.Step > value.Step {
-			return fmt.Sprintf("the tracker's step %d is before step %d, which the log had reached (%s)", value.Step, line.Step, how)
+			return fmt.Sprintf("the tracker's step %d is before step %d, which the log had reached (both have the same values at the same steps)", value.Step, line.Step)
 		}
-		return fmt.Sprintf("the log comes to the tracker's step %d only after the line (%s)", value.Step, how)
+		return fmt.Sprintf("the log comes to the tracker's step %d only after the line (both have the same values at the same steps)", value.Step)
 	case byClock, byTie, byClocks:
 		x := t.apart(a, b)
 		return fmt.Sprintf("time: %s %s (%s)", round(x.gap), side, x.clocks())

@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -213,7 +212,7 @@ func (t *Timeline) recordAndLine(a, b *Item) (value, line *Item, ok bool) {
 // had gone past its step there, and after it if the log gets to that step only later.
 func (t *Timeline) byCount(a, b *Item) Relation {
 	value, line, ok := t.recordAndLine(a, b)
-	if !ok || line.Step < 0 || t.oneCount(value, line) == "" {
+	if !ok || line.Step < 0 || !t.oneCount(value, line) {
 		return Unknown
 	}
 	r := Unknown
@@ -245,16 +244,13 @@ func (t *Timeline) reaches(line *Item, step int64) bool {
 	return false
 }
 
-const (
-	sameValues = 3  // so many different values at the same steps make two counts one
-	longCount  = 10 // two counts that end at the same step may do so by chance below this
-)
+// sameValues is how many different values at the same steps make two counts one.
+const sameValues = 3
 
-// oneCount says what shows that a tracker's steps and those of a log are of one count: series of
-// one name have the same values at the same steps; or, where the log prints none of them,
-// the tracker's steps end at the one that the log had reached at the line, in the only
-// launch there is. It is empty where nothing shows it.
-func (t *Timeline) oneCount(value, line *Item) string {
+// oneCount reports whether a tracker's steps and those of a log are shown to be of one count:
+// series of one name have the same values at the same steps. That both end at one step shows
+// nothing: an earlier run that failed at the same place does too.
+func (t *Timeline) oneCount(value, line *Item) bool {
 	of := func(it *Item) (list []*evidence.Series) {
 		for _, x := range t.Sources[it.Source].Series {
 			if x.Key.Launch == it.Who.Launch && x.Key.Phase != "eval" && x.Count > 0 {
@@ -263,22 +259,12 @@ func (t *Timeline) oneCount(value, line *Item) string {
 		}
 		return list
 	}
-	piece := of(value)
-	if same, common := sameSteps(piece, of(line)); same {
-		return "both have the same values at the same steps"
-	} else if common {
-		return ""
-	}
-	if _, hi, ok := stepRange(piece); ok && len(t.Attempts) == 1 && hi >= longCount && hi == line.Step {
-		return fmt.Sprintf("the log prints no value to compare, and both end at step %d", hi)
-	}
-	return ""
+	return sameSteps(of(value), of(line))
 }
 
 // sameSteps reports whether series of one name have the same values at most of the steps
 // that both have, and enough different ones: a learning rate that stays tells nothing.
-// common is false where no step of one name is in both.
-func sameSteps(piece, log []*evidence.Series) (same, common bool) {
+func sameSteps(piece, log []*evidence.Series) bool {
 	for _, x := range piece {
 		var at map[int64]float64
 		for _, y := range log {
@@ -300,7 +286,6 @@ func sameSteps(piece, log []*evidence.Series) (same, common bool) {
 				if !ok || math.IsNaN(p.Value) {
 					continue
 				}
-				common = true
 				if alike(v, p.Value) {
 					alikes++
 					values[p.Value] = true
@@ -309,9 +294,9 @@ func sameSteps(piece, log []*evidence.Series) (same, common bool) {
 				}
 			}
 			if len(values) >= sameValues && alikes > others {
-				same = true
+				return true
 			}
 		}
 	}
-	return same, common
+	return false
 }
