@@ -274,6 +274,7 @@ def main():
     # Where a tracker keeps its files in the home folder, that is the run's.
     os.environ["HOME"] = os.path.join(a.out, "home")
     os.makedirs(os.environ["HOME"], exist_ok=True)
+    os.chdir(a.out)  # DVCLive sets up DVC where it stands
 
     import torch
 
