@@ -23,19 +23,58 @@ const (
 // one run is taken from their losses and gradient norms: finite values of at least three
 // steps that both have, nine in ten of them the same, recorded at the same time where both
 // have times. Of long series the steps are compared whose points both have kept.
+//
+// Where several trackers show what one does not keep, that is one statement.
 func Disagreements(runs []*Run) []incident.Statement {
-	out := []incident.Statement{}
 	runs = ordered(runs)
 	runs = runs[:min(len(runs), maxCompared)]
+	var found []dispute
 	for i, a := range runs {
 		for _, b := range runs[i+1:] {
 			if a.Tracker == b.Tracker || !a.same(b) {
 				continue
 			}
-			out = append(out, a.against(b)...)
+			found = append(found, a.against(b)...)
 		}
 	}
-	return out[:min(len(out), maxDisagreements)]
+	at := map[string]int{} // by rest: index into out
+	var out []dispute
+	for _, d := range found {
+		i, ok := at[d.rest]
+		switch {
+		case !ok || d.rest == "":
+			at[d.rest] = len(out)
+			out = append(out, d)
+		case !slices.Contains(out[i].who, d.who[0]):
+			out[i].who = append(out[i].who, d.who[0])
+		}
+	}
+	statements := []incident.Statement{}
+	for _, d := range out[:min(len(out), maxDisagreements)] {
+		if d.rest != "" {
+			d.Text = d.who[0]
+			switch n := len(d.who) - 1; {
+			case n == 1:
+				d.Text += " and " + d.who[1]
+			case n > 1:
+				d.Text += fmt.Sprintf(" and %d more (%s, …)", n, d.who[1])
+			}
+			if len(d.who) > 1 {
+				d.Text += " have" + d.rest
+			} else {
+				d.Text += " has" + d.rest
+			}
+		}
+		statements = append(statements, d.Statement)
+	}
+	return statements
+}
+
+// A dispute is a statement; where rest is not empty, its text is who has it, and rest.
+type dispute struct {
+	incident.Statement
+	who  []string
+	rest string
 }
 
 // label names a run in a sentence.
@@ -142,7 +181,7 @@ func (r *Run) same(o *Run) bool {
 }
 
 // against states what differs between two records of one run.
-func (r *Run) against(o *Run) (out []incident.Statement) {
+func (r *Run) against(o *Run) (out []dispute) {
 	for _, c := range r.couples(o, restClass) {
 		out = append(out, c.differ(r, o)...)
 		for _, d := range []struct {
@@ -150,21 +189,20 @@ func (r *Run) against(o *Run) (out []incident.Statement) {
 			l, other   *line
 		}{{r, o, c.a, c.b}, {o, r, c.b, c.a}} {
 			if s := lacking(d.has, d.lacks, d.l, d.other); s != nil {
-				out = append(out, *s)
+				out = append(out, dispute{Statement: *s})
 			}
 		}
 	}
-	if s := r.ends(o); s != nil {
-		out = append(out, *s)
-	}
-	if s := r.reach(o); s != nil {
-		out = append(out, *s)
+	for _, s := range []*incident.Statement{r.ends(o), r.reach(o)} {
+		if s != nil {
+			out = append(out, dispute{Statement: *s})
+		}
 	}
 	return out
 }
 
 // differ states the steps at which a series has other values.
-func (c *couple) differ(r, o *Run) (out []incident.Statement) {
+func (c *couple) differ(r, o *Run) (out []dispute) {
 	type sort struct {
 		n           int
 		first, last int64
@@ -194,10 +232,10 @@ func (c *couple) differ(r, o *Run) (out []incident.Statement) {
 		if s.n > 1 {
 			where = fmt.Sprintf("at %d of %d shared steps, first %d, last %d", s.n, len(c.steps), s.first, s.last)
 		}
-		out = append(out, incident.Statement{
-			Text: fmt.Sprintf("%s has %s = %s where %s has %s = %s, %s: %s.", a.label(), la.name, value(x.Value), b.label(), lb.name, value(y.Value), where, why),
-			Spans: []evidence.Span{span(x.track, evidence.Mark{Line: x.Line, Offset: x.Offset}, x.Value),
-				span(y.track, evidence.Mark{Line: y.Line, Offset: y.Offset}, y.Value)}})
+		out = append(out, dispute{who: []string{a.label()},
+			rest: fmt.Sprintf(" %s = %s where %s has %s = %s, %s: %s.", la.name, value(x.Value), b.label(), lb.name, value(y.Value), where, why),
+			Statement: incident.Statement{Spans: []evidence.Span{span(x.track, evidence.Mark{Line: x.Line, Offset: x.Offset}, x.Value),
+				span(y.track, evidence.Mark{Line: y.Line, Offset: y.Offset}, y.Value)}}})
 	}
 	if s := broken[0]; s.n > 0 {
 		y := c.y[s.first]
@@ -291,9 +329,9 @@ func (r *Run) ends(o *Run) *incident.Statement {
 
 func said(e End) string {
 	if e.Said != "" {
-		return fmt.Sprintf("%s (%q)", e.Status, e.Said)
+		return fmt.Sprintf("%s (%q)", strings.ReplaceAll(string(e.Status), "-", " "), e.Said)
 	}
-	return string(e.Status)
+	return strings.ReplaceAll(string(e.Status), "-", " ")
 }
 
 // reach states that one comes further than the other by more than it logs.

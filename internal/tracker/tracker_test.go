@@ -319,6 +319,8 @@ func TestDisagreements(t *testing.T) {
 		{"the same", []*evidence.TrackedRun{run("tensorboard", evidence.KeepsAll, float32s(with(nan))...), run("wandb", evidence.KeepsAll, with(nan)...)}, ""},
 		{"filtered", []*evidence.TrackedRun{run("tensorboard", evidence.KeepsAll, with(nan, nan)...), run("trainer_state", evidence.Replaced, with(0, 0)...)},
 			"tensorboard (tensorboard) has loss = NaN where trainer_state (trainer_state) has loss = 0, at 2 of 22 shared steps, first 210, last 220: the trainer may replace such a value before it logs to trainer_state."},
+		{"filtered, and three that are not", []*evidence.TrackedRun{run("tensorboard", evidence.KeepsAll, with(nan, nan)...), run("trainer_state", evidence.Replaced, with(0, 0)...), run("jsonl", evidence.KeepsAll, with(nan, nan)...), run("wandb", evidence.KeepsAll, with(nan, nan)...)},
+			"jsonl (jsonl) and 2 more (tensorboard (tensorboard), …) have loss = NaN where trainer_state (trainer_state) has loss = 0, at 2 of 22 shared steps, first 210, last 220: the trainer may replace such a value before it logs to trainer_state."},
 		{"clamped", []*evidence.TrackedRun{run("wandb", evidence.KeepsAll, with(math.Inf(1))...), run("mlflow", evidence.Clamped, with(math.MaxFloat64)...)},
 			"wandb (wandb) has loss = +Inf where mlflow (mlflow) has loss = 1.7976931348623157e+308, at step 210: mlflow stores the largest finite number for an infinity."},
 		{"dropped", []*evidence.TrackedRun{run("wandb", evidence.KeepsAll, with(nan, nan, nan)...), run("neptune", evidence.Dropped, with()...)},
