@@ -49,8 +49,10 @@ func TestFields(t *testing.T) {
 func TestNested(t *testing.T) {
 	in := AppendVarint(nil, 1, 7)
 	m := Decode(AppendBytes(AppendBytes(nil, 3, "x"), 4, in))
-	if !m.Next() || !m.Next() {
-		t.Fatal(m.Err())
+	for range 2 {
+		if !m.Next() {
+			t.Fatal(m.Err())
+		}
 	}
 	s := m.Message()
 	if !s.Next() || s.Uint() != 7 {
