@@ -325,6 +325,7 @@ func (p *Planner) share(run *Run, parts, home []*reading) {
 			}
 		}
 	}
+	run.Dead = closed || !p.o.Alive
 	if open && !closed && !p.o.Alive {
 		run.Status = evidence.RunFailed
 	}

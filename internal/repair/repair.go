@@ -99,6 +99,9 @@ type Run struct {
 	// Status is what the copy is to state where the source says that a dead run is running,
 	// or has no word for its end; "" where it is to be left.
 	Status evidence.RunStatus
+	// Dead: no process writes the run any more, by a word for its end in one of its files or
+	// by their age.
+	Dead   bool
 	Newest float64 // seconds since 1970 of the newest point, 0 unknown
 	Clean  int64   // last step before the first affected one at which the curve is real; evidence.None where none is known
 	First  int64   // that first affected step; evidence.None where none states a step

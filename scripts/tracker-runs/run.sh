@@ -72,7 +72,7 @@ for run in ended killed; do
 		trackio trackio
 		swanlog swanlab
 		trainer/trainer_state.json trainer_state
-		lightning_logs table
+		lightning_logs/run1/version_1/metrics.csv table
 		run1.jsonl table
 	LIST
 done

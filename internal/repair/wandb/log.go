@@ -416,7 +416,7 @@ func (c *copying) end() error {
 	if err := c.tell(); err != nil {
 		return err
 	}
-	if c.exit || c.run.Status == "" {
+	if c.exit || !c.run.Dead { // also the log of a start that was killed, of a run that ended later
 		return nil
 	}
 	body := protowire.AppendVarint(nil, 1, 1)
