@@ -21,6 +21,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/repair"
+	"github.com/inquest-dev/inquest/internal/tracker"
 )
 
 // RepairOptions say what is copied, to where and how.
@@ -45,10 +46,6 @@ type RepairOptions struct {
 	// Notice is told what the user should know and no result holds; may be nil.
 	Notice func(string)
 }
-
-// quietFor is how long a run must not have been written to before it is taken for dead
-// though its tracker says that it runs.
-const quietFor = 10 * time.Minute
 
 // ErrNotRepaired is wrapped by the errors of sources that hold nothing that can be repaired.
 var ErrNotRepaired = errors.New("no repaired copy")
@@ -186,7 +183,7 @@ func (m *mending) fresh(f *artifact.File) bool {
 	if m.ro.Ended || m.ro.Now.IsZero() {
 		return false
 	}
-	return m.ro.Now.Sub(f.ModTime) < quietFor || slices.ContainsFunc(f.Beside, func(b *artifact.File) bool { return m.ro.Now.Sub(b.ModTime) < quietFor })
+	return m.ro.Now.Sub(f.ModTime) < tracker.DefaultStale || slices.ContainsFunc(f.Beside, func(b *artifact.File) bool { return m.ro.Now.Sub(b.ModTime) < tracker.DefaultStale })
 }
 
 // watch takes the digests of the files that a reader is about to read.
@@ -391,7 +388,7 @@ func (m *mending) leaving(res *incident.Repair) {
 		}
 	}
 	if open > 0 {
-		res.Left = append(res.Left, fmt.Sprintf("The status of %d of the runs, which says that they run: the source was written to in the last %d minutes (--ended if it has ended).", open, int(quietFor.Minutes())))
+		res.Left = append(res.Left, fmt.Sprintf("The status of %d of the runs, which says that they run: the source was written to in the last %d minutes (--ended if it has ended).", open, int(tracker.DefaultStale.Minutes())))
 	}
 }
 
