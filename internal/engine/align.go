@@ -92,9 +92,9 @@ func Align(ctx context.Context, o Options, to TrackerOptions) (*incident.Alignme
 		if r.Raw[i] == nil || tracked(r.Files[i].Kind) {
 			continue
 		}
-		x := r.Sources[i].Artifact
-		out.Artifacts = append(out.Artifacts, incident.Artifact{Path: x.Path, Kind: x.Kind, Size: x.Size, Digest: x.Digest, Fate: x.Fate, Note: x.Note, Recognised: int64(len(r.Sources[i].Events)),
-			Owner: incident.Owner{Job: x.Owner.Job, Attempt: x.Owner.Attempt, Host: x.Owner.Host, Rank: opt(x.Owner.Rank), Basis: x.Owner.Basis}})
+		a := artifactOf(&r.Sources[i].Artifact)
+		a.Recognised = int64(len(r.Sources[i].Events))
+		out.Artifacts = append(out.Artifacts, a)
 	}
 	sort.SliceStable(out.Artifacts, func(i, j int) bool { return out.Artifacts[i].Path < out.Artifacts[j].Path })
 	mask(out)
@@ -160,26 +160,13 @@ func addConsole(r *Reading, f *artifact.File, c *reader.Collector, runs []*evide
 	s := timeline.Source{Artifact: f.Artifact, Facts: c.Facts, Lines: lines}
 	s.Artifact.Fate = "read"
 	for _, e := range c.Events {
-		if e.Kind == evidence.TrackerRun || e.Kind == evidence.NonfiniteValue && e.Line == "" && ofPoint(e, runs) {
+		if e.Kind == evidence.TrackerRun || e.Attrs.Str("tracker") != "" { // of the run's own points
 			continue
 		}
 		s.Events = append(s.Events, e)
 	}
 	r.Sources, r.Raw, r.Files = append(r.Sources, s), append(r.Raw, c), append(r.Files, *f)
 	return true
-}
-
-// ofPoint reports whether an event was made of a point of a run, not of a line of its
-// console.
-func ofPoint(e evidence.Event, runs []*evidence.TrackedRun) bool {
-	for _, r := range runs {
-		for _, t := range r.Tracks {
-			if rest, ok := strings.CutPrefix(e.Text, t.Name); ok && strings.HasPrefix(rest, " = ") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // tell puts down what the logs tell.

@@ -733,10 +733,9 @@ func (s *Study) series(inc *incident.Incident) {
 func (s *Study) artifacts(inc *incident.Incident) {
 	for i := range s.Reading.Sources {
 		src := &s.Reading.Sources[i]
-		a := src.Artifact
-		inc.Artifacts = append(inc.Artifacts, incident.Artifact{Path: a.Path, Kind: a.Kind, Size: a.Size, Digest: a.Digest, Fate: a.Fate, Note: a.Note,
-			Recognised: int64(len(src.Events) + len(src.Series) + len(src.Facts)),
-			Owner:      incident.Owner{Job: a.Owner.Job, Attempt: a.Owner.Attempt, Host: a.Owner.Host, Rank: opt(a.Owner.Rank), Basis: a.Owner.Basis}})
+		a := artifactOf(&src.Artifact)
+		a.Recognised = int64(len(src.Events) + len(src.Series) + len(src.Facts))
+		inc.Artifacts = append(inc.Artifacts, a)
 	}
 	for _, p := range s.Reading.Walk.Missing {
 		inc.NotFound = append(inc.NotFound, p.Path+": "+p.Err.Error())

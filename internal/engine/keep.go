@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"strings"
 
@@ -30,25 +29,13 @@ func gather(ctx context.Context, f *artifact.File, r reader.Reader, tables []rea
 	out.Read = true
 	sink := reader.NewShare(n)
 	sink.Densely(dense)
-	var sum *digest
 	lines := f.Artifact
 	lines.Owner.Host = "" // the timeline fills it in where no line says otherwise
-	in := reader.Input{Artifact: lines, Size: f.Size, Dir: f.Dir(), Open: func() (io.ReadCloser, error) {
-		rc, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		sum = newDigest(rc, f.Size)
-		return sum, nil
-	}}
-	if f.At != nil {
-		at, closer, err := f.At()
-		if err == nil {
-			in.At = at
-			defer closer.Close()
-		}
-	}
-	err := r.Read(ctx, in, snapshotSink{sink, ctx})
+	file := openArtifact(f)
+	defer file.Close()
+	file.in.Artifact = lines
+	err := r.Read(ctx, file.in, snapshotSink{sink, ctx})
+	sum := file.sum
 	_, tabular := r.(reader.Tabular)
 	if tabular && err == nil && sum != nil && sum.n <= besideMost {
 		err = beside(ctx, f, r, tables, lines, sink)

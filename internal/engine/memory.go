@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"sort"
 	"strconv"
 
@@ -85,17 +83,8 @@ func Memory(ctx context.Context, o Options, mo MemoryOptions) (*incident.Memory,
 			o.Progress(n+1, len(files))
 		}
 	}
-	for _, p := range seen.Problems {
-		if slices.ContainsFunc(seen.Missing, func(m artifact.Problem) bool { return m.Path == p.Path }) {
-			continue // under NotFound
-		}
-		limit("%s: %s", p.Path, p.Err.Error())
-		out.Limits[len(out.Limits)-1].Spans = []evidence.Span{{Artifact: p.Path, Kind: "record"}}
-	}
-	for _, p := range seen.Missing {
-		out.NotFound = append(out.NotFound, p.Path+": "+p.Err.Error())
-	}
-	slices.Sort(out.NotFound)
+	limits, notFound := unseen(seen)
+	out.Limits, out.NotFound = append(out.Limits, limits...), notFound
 	if len(prints) > 1 {
 		out.Change = memory.Change(prints, max(mo.Top, 10))
 		out.Ranks = memory.Ranks(out.Snapshots)
@@ -130,8 +119,7 @@ func (s *wholeSink) MemSnapshot(m *evidence.MemSnapshot) { s.got = m }
 // snapshot reads and examines one file. It returns nil where nothing could be read;
 // the artifact and what is wrong with it are put down either way.
 func snapshot(ctx context.Context, f *artifact.File, r reader.Reader, mo MemoryOptions, out *incident.Memory) (*incident.MemorySnapshot, *memory.Print, error) {
-	a := incident.Artifact{Path: f.Path, Kind: f.Kind, Size: f.Size, Fate: f.Fate, Note: f.Note,
-		Owner: incident.Owner{Job: f.Owner.Job, Attempt: f.Owner.Attempt, Host: f.Owner.Host, Rank: opt(f.Owner.Rank), Basis: f.Owner.Basis}}
+	a := artifactOf(&f.Artifact)
 	problem := func(sp evidence.Span, text string) {
 		out.Limits = append(out.Limits, incident.Statement{Text: f.Path + ": " + text, Spans: []evidence.Span{sp}})
 	}
@@ -140,20 +128,13 @@ func snapshot(ctx context.Context, f *artifact.File, r reader.Reader, mo MemoryO
 		return nil, nil, nil
 	}
 	sink := &wholeSink{Collector: reader.NewCollector()}
-	var sum *digest
-	in := reader.Input{Artifact: f.Artifact, Size: f.Size, Open: func() (io.ReadCloser, error) {
-		rc, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		sum = newDigest(rc, f.Size)
-		return sum, nil
-	}}
-	err := r.Read(ctx, in, sink)
+	file := openArtifact(f)
+	defer file.Close()
+	err := r.Read(ctx, file.in, sink)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	if sum != nil {
+	if sum := file.sum; sum != nil {
 		a.Size, a.Digest = sum.n, sum.String()
 	}
 	a.Fate = "read"

@@ -202,16 +202,8 @@ func (t *TrackerReading) limit(sp evidence.Span, format string, args ...any) {
 
 // problems states what could not be looked at.
 func (t *TrackerReading) problems(seen *artifact.Seen) {
-	for _, p := range seen.Problems {
-		if slices.ContainsFunc(seen.Missing, func(m artifact.Problem) bool { return m.Path == p.Path }) {
-			continue // under NotFound
-		}
-		t.limit(evidence.Span{Artifact: p.Path, Kind: "record"}, "%s: %s", p.Path, p.Err.Error())
-	}
-	for _, p := range seen.Missing {
-		t.NotFound = append(t.NotFound, p.Path+": "+p.Err.Error())
-	}
-	slices.Sort(t.NotFound)
+	limits, notFound := unseen(seen)
+	t.Limits, t.NotFound = append(t.Limits, limits...), notFound
 }
 
 // read reads the files one after the other.
@@ -269,8 +261,7 @@ func (t *TrackerReading) reduce(points int) (kept int) {
 // readOne reads one file into sink. The error is ctx's or fn's; what is wrong with the
 // file is put down.
 func (t *TrackerReading) readOne(ctx context.Context, f *artifact.File, r reader.Reader, sink *runSink, fn PointFunc, run string) error {
-	a := incident.Artifact{Path: f.Path, Kind: f.Kind, Size: f.Size, Fate: f.Fate, Note: f.Note,
-		Owner: incident.Owner{Job: f.Owner.Job, Attempt: f.Owner.Attempt, Host: f.Owner.Host, Rank: opt(f.Owner.Rank), Basis: f.Owner.Basis}}
+	a := artifactOf(&f.Artifact)
 	defer func() { t.Artifacts = append(t.Artifacts, a) }()
 	if f.Fate != "" || r == nil || f.Open == nil {
 		return nil
@@ -319,28 +310,15 @@ func (t *TrackerReading) readOne(ctx context.Context, f *artifact.File, r reader
 // readInto runs r over f. It returns how many bytes were read in order, -1 where none were, and
 // their digest.
 func readInto(ctx context.Context, f *artifact.File, r reader.Reader, sink *runSink, fn PointFunc, run string) (int64, string, error) {
-	var sum *digest
-	in := reader.Input{Artifact: f.Artifact, Size: f.Size, Dir: f.Dir(), Open: func() (io.ReadCloser, error) {
-		rc, err := f.Open()
-		if err != nil {
-			return nil, err
-		}
-		sum = newDigest(rc, f.Size)
-		return sum, nil
-	}}
-	if f.At != nil {
-		if at, closer, err := f.At(); err == nil {
-			in.At = at
-			defer closer.Close()
-		}
-	}
+	file := openArtifact(f)
+	defer file.Close()
 	var err error
 	if fn == nil {
-		err = r.Read(ctx, in, sink)
+		err = r.Read(ctx, file.in, sink)
 	} else {
 		pctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		err = r.Read(pctx, in, &pointSink{sink, run, func(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
+		err = r.Read(pctx, file.in, &pointSink{sink, run, func(r *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
 			if pctx.Err() == nil {
 				if err := fn(r, t, p, wall); err != nil {
 					stop(&pointError{err})
@@ -351,10 +329,10 @@ func readInto(ctx context.Context, f *artifact.File, r reader.Reader, sink *runS
 			err = cause
 		}
 	}
-	if sum == nil {
+	if file.sum == nil {
 		return -1, "", err
 	}
-	return sum.n, sum.String(), err
+	return file.sum.n, file.sum.String(), err
 }
 
 // A pointError is one of who takes the points, not of the file.
