@@ -173,26 +173,25 @@ func outer(p string) string {
 }
 
 // Dir is the folder of f as far as it is f's: the files beside it, by their slash paths
-// relative to that folder. Those that lie somewhere as they are can be read at any place (io.ReaderAt). It has no directories to list but its own root, which lists
-// them all.
-func (f *File) Dir() fs.FS { return beside{f} }
-
-type beside struct{ of *File }
-
-func (b beside) names() map[string]*File {
-	dir := path.Dir(b.of.Place) + "/"
-	m := make(map[string]*File, len(b.of.Beside))
-	for _, f := range b.of.Beside {
-		m[strings.TrimPrefix(f.Place, dir)] = f
+// relative to that folder. Those that lie somewhere as they are can be read at any place
+// (io.ReaderAt). It has no directories to list but its own root, which lists them all.
+func (f *File) Dir() fs.FS {
+	dir := path.Dir(f.Place) + "/"
+	b := make(beside, len(f.Beside))
+	for _, x := range f.Beside {
+		b[strings.TrimPrefix(x.Place, dir)] = x
 	}
-	return m
+	return b
 }
+
+// A beside has the files by their names.
+type beside map[string]*File
 
 func (b beside) Open(name string) (fs.File, error) {
 	if name == "." {
 		return &rootDir{b.entries()}, nil
 	}
-	f := b.names()[name]
+	f := b[name]
 	if f == nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
@@ -221,7 +220,7 @@ func (b beside) ReadDir(name string) ([]fs.DirEntry, error) {
 
 func (b beside) entries() []fs.DirEntry {
 	var out []fs.DirEntry
-	for name, f := range b.names() {
+	for name, f := range b {
 		out = append(out, fs.FileInfoToDirEntry(info{name, f.Size, f.ModTime}))
 	}
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
