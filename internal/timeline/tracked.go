@@ -97,16 +97,11 @@ func matches(piece, log []*evidence.Series) int {
 	for _, x := range piece {
 		var at map[int64]float64
 		for _, y := range log {
-			if y.Key.Name != x.Key.Name || y.Key.Phase != x.Key.Phase {
+			if !alikeNamed(x, y) {
 				continue
 			}
 			if at == nil {
-				at = map[int64]float64{}
-				for p := range x.All() {
-					if p.Step != evidence.None {
-						at[p.Step] = p.Value
-					}
-				}
+				at = valuesOf(x, true)
 			}
 			for p := range y.All() {
 				v, ok := at[p.Step]
@@ -121,6 +116,22 @@ func matches(piece, log []*evidence.Series) int {
 		}
 	}
 	return n
+}
+
+// alikeNamed reports whether two series are of one quantity.
+func alikeNamed(x, y *evidence.Series) bool {
+	return x.Key.Name == y.Key.Name && x.Key.Phase == y.Key.Phase
+}
+
+// valuesOf are the kept values of a series by step, with or without NaN; the last of a step counts.
+func valuesOf(x *evidence.Series, nan bool) map[int64]float64 {
+	at := map[int64]float64{}
+	for p := range x.All() {
+		if p.Step != evidence.None && (nan || !math.IsNaN(p.Value)) {
+			at[p.Step] = p.Value
+		}
+	}
+	return at
 }
 
 // alike reports whether one of two values can be the other one printed with three digits.
@@ -268,16 +279,11 @@ func sameSteps(piece, log []*evidence.Series) bool {
 	for _, x := range piece {
 		var at map[int64]float64
 		for _, y := range log {
-			if y.Key.Name != x.Key.Name || y.Key.Phase != x.Key.Phase {
+			if !alikeNamed(x, y) {
 				continue
 			}
 			if at == nil {
-				at = map[int64]float64{}
-				for p := range x.All() {
-					if p.Step != evidence.None && !math.IsNaN(p.Value) {
-						at[p.Step] = p.Value
-					}
-				}
+				at = valuesOf(x, false)
 			}
 			alikes, others := 0, 0
 			values := map[float64]bool{}
