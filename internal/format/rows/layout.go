@@ -278,7 +278,7 @@ func (l *Layout) decide(cells []Cell) {
 	for i := range cells {
 		has[lower(cells[i].Name)] = true
 	}
-	base := strings.ToLower(path.Base(strings.ReplaceAll(l.file, "!", "/")))
+	base := strings.ToLower(baseOf(l.file))
 	wandb := has["_step"] && (has["_runtime"] || has["_timestamp"])
 	ray := has["training_iteration"] && (has["time_total_s"] || has["trial_id"] || has["time_this_iter_s"])
 	switch {

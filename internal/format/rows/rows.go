@@ -97,10 +97,13 @@ func (p *Piece) Place(c *Cell) (offset, line int64, column int, quote []byte) {
 
 func cut(b []byte, n int) []byte { return b[:min(len(b), n)] }
 
+// baseOf is a file's name without the folders and archives (outer!inner) that it lies in.
+func baseOf(file string) string { return path.Base(strings.ReplaceAll(file, "!", "/")) }
+
 // FormOf says by a file's name and first bytes how its rows are written, as far as the
 // bytes can be rows at all, and which member of a document holds them.
 func FormOf(name string, head []byte) (f Form, member string) {
-	base := strings.ToLower(path.Base(strings.ReplaceAll(name, "!", "/")))
+	base := strings.ToLower(baseOf(name))
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte(bom)), " \t\r\n\x00")
 	switch {
 	case len(text) == 0:

@@ -222,7 +222,7 @@ func (d *Decoder) names(cells []Cell) {
 // tagOf is the series of a TensorBoard download, which has it in its file's name:
 // run-RUN-tag-TAG.csv.
 func tagOf(file string) (run, tag string) {
-	base := path.Base(strings.ReplaceAll(file, "!", "/"))
+	base := baseOf(file)
 	base = strings.TrimSuffix(base, path.Ext(base))
 	if i := strings.LastIndex(base, "-tag-"); i >= 0 {
 		return strings.TrimPrefix(base[:i], "run-"), base[i+5:]

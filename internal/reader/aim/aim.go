@@ -44,7 +44,7 @@ func (aim) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return reader.No
 	}
 	tables, whole := sqlitefile.TablesIn(head)
-	named := path.Base(strings.ReplaceAll(strings.ReplaceAll(a.Path, "!", "/"), `\`, "/")) == "run_metadata.sqlite"
+	named := path.Base(strings.ReplaceAll(reader.PlaceOf(a.Path), `\`, "/")) == "run_metadata.sqlite"
 	switch {
 	case tables["run"] && tables["experiment"] && tables["note"], named && (!whole || tables["run"]):
 		return reader.Sure
@@ -69,7 +69,7 @@ type run struct {
 
 // Read lists the runs.
 func (aim) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
-	name := path.Base(strings.ReplaceAll(strings.ReplaceAll(in.Artifact.Path, "!", "/"), `\`, "/"))
+	name := path.Base(strings.ReplaceAll(reader.PlaceOf(in.Artifact.Path), `\`, "/"))
 	db, err := sqlitestore.Open(ctx, sqlitestore.Files{Name: name, DB: in.At, Size: in.Size, Open: in.Open, Dir: in.Dir})
 	if err != nil {
 		if ctx.Err() != nil {

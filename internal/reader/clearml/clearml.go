@@ -57,7 +57,7 @@ func (clearML) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 		return !slices.ContainsFunc(words, func(w string) bool { return !bytes.Contains(head, []byte(w)) })
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n")
-	switch path.Base(strings.ReplaceAll(a.Path, "!", "/")) {
+	switch reader.BaseOf(a.Path) {
 	case metrics:
 		if bytes.HasPrefix(text, []byte("[{")) && has(`"task": "`, `"metric": `, `"variant": `) {
 			return reader.Sure
@@ -91,7 +91,7 @@ func (r clearML) Read(ctx context.Context, in reader.Input, s reader.Sink) error
 	defer rc.Close()
 	src := reader.Stopping(ctx, rc)
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
-	o := &offline{rec: rec, folder: folderOf(in.Artifact.Path), watched: map[string]*watch{}}
+	o := &offline{rec: rec, folder: reader.FolderOf(in.Artifact.Path), watched: map[string]*watch{}}
 	run := &rec.Run
 	run.Folder, run.Keeps, run.Status = o.folder, evidence.Zeroed, evidence.RunOpen
 	if i := strings.LastIndexByte(in.Artifact.Path, '!'); i >= 0 { // beside the folder that it was made of
@@ -99,7 +99,7 @@ func (r clearML) Read(ctx context.Context, in reader.Input, s reader.Sink) error
 		run.Notes = append(run.Notes, "packed, which ClearML does when the process exits by itself")
 	}
 	run.Cannot = []string{"Which values were not finite: ClearML replaces each when it is reported, by 0.0 unless told otherwise, and tells of it in one line of the log and after every thousand more."}
-	switch path.Base(strings.ReplaceAll(in.Artifact.Path, "!", "/")) {
+	switch reader.BaseOf(in.Artifact.Path) {
 	case task:
 		if err := o.task(src, in.Artifact.Path); err != nil {
 			return err
@@ -121,13 +121,6 @@ func (r clearML) Read(ctx context.Context, in reader.Input, s reader.Sink) error
 	}
 	rec.Close()
 	return nil
-}
-
-func folderOf(at string) string {
-	if i := strings.LastIndexAny(at, "/!"); i > 0 {
-		return at[:i]
-	}
-	return "."
 }
 
 // An offline is a task while it is read.

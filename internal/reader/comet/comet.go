@@ -65,7 +65,7 @@ func (archive) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	if !bytes.HasPrefix(text, []byte("{")) {
 		return reader.No
 	}
-	switch path.Base(strings.ReplaceAll(a.Path, "!", "/")) {
+	switch reader.BaseOf(a.Path) {
 	case messages:
 		if has(`"payload"`) && (has(`"type"`) || len(head) >= 4<<10) {
 			return reader.Sure
@@ -97,12 +97,10 @@ func (r archive) Read(ctx context.Context, in reader.Input, s reader.Sink) error
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
 	e := &offline{rec: rec}
 	run := &rec.Run
-	if run.Folder = "."; strings.ContainsAny(in.Artifact.Path, "/!") {
-		run.Folder = in.Artifact.Path[:strings.LastIndexAny(in.Artifact.Path, "/!")]
-	}
+	run.Folder = reader.FolderOf(in.Artifact.Path)
 	run.Status = evidence.RunUnknown
 	run.Cannot = []string{"How the run ended: Comet's offline archive has no status and no exit code, and after a kill there is none."}
-	if path.Base(strings.ReplaceAll(in.Artifact.Path, "!", "/")) == experiment {
+	if reader.BaseOf(in.Artifact.Path) == experiment {
 		if err := e.experiment(src, in.Artifact.Path); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (live) Name() string { return tracker }
 // Sniff implements reader.Reader. The names of summary and parameters are those of many other
 // files: they count in a folder that is called after DVCLive.
 func (live) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
-	at := strings.ReplaceAll(a.Path, "!", "/")
+	at := reader.PlaceOf(a.Path)
 	if name, _, ok := split(at); ok {
 		first, _, _ := bytes.Cut(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("\n"))
 		if header(string(first), path.Base(name)) {
@@ -103,7 +103,7 @@ func (live) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
 	rec.Run.Status = evidence.RunUnknown
 	rec.Run.Cannot = []string{"How the run ended: DVCLive's folder has no status, no exit code and no console output."}
-	if name, _, ok := split(strings.ReplaceAll(in.Artifact.Path, "!", "/")); ok {
+	if name, _, ok := split(reader.PlaceOf(in.Artifact.Path)); ok {
 		// The folder as it is called: the same number of bytes before the tables.
 		rec.Run.Folder = strings.TrimRight(in.Artifact.Path[:len(in.Artifact.Path)-len(tables)-len(name)-len(".tsv")], "/!")
 		err = table(ctx, src, rec, name)

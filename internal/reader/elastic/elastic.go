@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +67,7 @@ func (elasticFile) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	}
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	nested := bytes.HasPrefix(rest, []byte("{"))
-	base := path.Base(strings.ReplaceAll(a.Path, "!", "/"))
+	base := reader.BaseOf(a.Path)
 	switch {
 	case strings.EqualFold(base, "error.json") || strings.HasSuffix(base, "_error.json"):
 		return reader.Sure

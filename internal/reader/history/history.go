@@ -48,7 +48,7 @@ func (history) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 }
 
 func baseOf(name string) string {
-	return strings.ToLower(path.Base(strings.ReplaceAll(name, "!", "/")))
+	return strings.ToLower(reader.BaseOf(name))
 }
 
 // companion reports whether a file is none of rows and belongs to one: settings, or Ray's mark

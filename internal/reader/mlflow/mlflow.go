@@ -119,7 +119,7 @@ func isRunMeta(head []byte) bool {
 
 // slash is a path with slashes; a member of an archive lies in it as in a folder.
 func slash(p string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(p, "!", "/"), `\`, "/")
+	return strings.ReplaceAll(reader.PlaceOf(p), `\`, "/")
 }
 
 // Anchor gives the files beside a database to it, and those of a run's folder to its

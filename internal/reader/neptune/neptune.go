@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,7 +50,7 @@ func (queue) Name() string { return tracker }
 
 // Sniff implements reader.Reader.
 func (queue) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
-	name, ok := strings.CutPrefix(path.Base(strings.ReplaceAll(a.Path, "!", "/")), "data-")
+	name, ok := strings.CutPrefix(reader.BaseOf(a.Path), "data-")
 	number, log := strings.CutSuffix(name, ".log")
 	if !ok || !log || number == "" || strings.Trim(number, "0123456789") != "" {
 		return reader.No
@@ -110,10 +109,7 @@ func place(artifact string) (folder, id, mode string) {
 			return at, id, mode
 		}
 	}
-	if i := strings.LastIndexAny(artifact, "/!"); i > 0 {
-		return artifact[:i], "", ""
-	}
-	return ".", "", ""
+	return reader.FolderOf(artifact), "", ""
 }
 
 // Operations of one file while they are read.

@@ -106,7 +106,7 @@ func number(n *jsontree.Node) (float64, error) {
 // readPoints reads a file of points of the dashboard, of a run that has no record log.
 func readPoints(ctx context.Context, in reader.Input, src io.Reader, s reader.Sink) error {
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
-	rec.Run.Folder = folderOf(folderOf(folderOf(in.Artifact.Path)))
+	rec.Run.Folder = reader.FolderOf(reader.FolderOf(reader.FolderOf(in.Artifact.Path)))
 	rec.Run.ID = folderID(rec.Run.Folder)
 	rec.Run.Cannot = []string{"What was logged at a step that a series had already: the SDK drops it."}
 	key := keyOf(in.Artifact.Path)

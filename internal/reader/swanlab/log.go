@@ -36,7 +36,7 @@ type logFile struct {
 // readLog reads a record log of version 1 or 2.
 func (r swan) readLog(ctx context.Context, in reader.Input, src io.Reader, s reader.Sink) error {
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
-	rec.Run.Folder = folderOf(in.Artifact.Path)
+	rec.Run.Folder = reader.FolderOf(in.Artifact.Path)
 	l := &logFile{rec: rec, system: map[string]bool{}, names: map[string]string{}}
 	records := leveldblog.NewReader(src, ident)
 	for n := int64(1); ; {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/sqlitefile"
@@ -31,7 +29,7 @@ type experiment struct {
 // readStore reads the dashboard's database, which lists runs; their points lie in their
 // folders.
 func (swan) readStore(ctx context.Context, in reader.Input, s reader.Sink) error {
-	name := path.Base(strings.ReplaceAll(in.Artifact.Path, "!", "/"))
+	name := reader.BaseOf(in.Artifact.Path)
 	store, err := sqlitestore.Open(ctx, sqlitestore.Files{Name: name, DB: in.At, Size: in.Size, Open: in.Open, Dir: in.Dir})
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -85,7 +83,7 @@ func (swan) readStore(ctx context.Context, in reader.Input, s reader.Sink) error
 			}
 		}
 		rec := reader.NewRecording(to, tracker, in.Artifact.Path)
-		x.state(&rec.Run, projects[x.project], folderOf(in.Artifact.Path))
+		x.state(&rec.Run, projects[x.project], reader.FolderOf(in.Artifact.Path))
 		if i == newest && more > 0 {
 			rec.Damage(evidence.RunDamage{Kind: evidence.OverBound, Span: rec.Run.StatusSpan, Records: more, Text: fmt.Sprintf("runs beyond the first %d are not read", maxStored)})
 		}

@@ -57,7 +57,7 @@ func (swan) Name() string { return tracker }
 // Sniff implements reader.Reader. Of what is no record log it claims the database of the
 // dashboard by its name, and configurations and points by name and form.
 func (swan) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
-	at := strings.ReplaceAll(a.Path, "!", "/")
+	at := reader.PlaceOf(a.Path)
 	switch {
 	case bytes.HasPrefix(head, []byte(ident)):
 		return reader.Sure
@@ -110,7 +110,7 @@ func (r swan) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	if err != nil && err != io.EOF && len(head) == 0 {
 		return err
 	}
-	at := strings.ReplaceAll(in.Artifact.Path, "!", "/")
+	at := reader.PlaceOf(in.Artifact.Path)
 	switch {
 	case len(head) == 0:
 		return nil
@@ -134,18 +134,10 @@ func (r swan) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	return nil
 }
 
-// folderOf is the folder, or the archive, that a path leads through last.
-func folderOf(at string) string {
-	if i := strings.LastIndexAny(at, "/!"); i > 0 {
-		return at[:i]
-	}
-	return "."
-}
-
 // folderID is the run id of the dashboard: the name of the run's folder, "" where that is
 // none of SwanLab's making.
 func folderID(folder string) string {
-	if name := path.Base(strings.ReplaceAll(folder, "!", "/")); strings.HasPrefix(name, "run-") {
+	if name := reader.BaseOf(folder); strings.HasPrefix(name, "run-") {
 		return name
 	}
 	return ""
@@ -195,7 +187,7 @@ func config(src io.Reader, artifact string, rec *reader.Recording) error {
 // readConfig reads a configuration whose run has no log.
 func readConfig(in reader.Input, src io.Reader, s reader.Sink) error {
 	rec := reader.NewRecording(s, tracker, in.Artifact.Path)
-	rec.Run.Folder = folderOf(folderOf(in.Artifact.Path))
+	rec.Run.Folder = reader.FolderOf(reader.FolderOf(in.Artifact.Path))
 	rec.Run.ID = folderID(rec.Run.Folder)
 	if err := config(src, in.Artifact.Path, rec); err != nil {
 		return err
@@ -216,7 +208,7 @@ func stamp(text string) (wall float64) {
 
 // keyOf is the key of a file of points.
 func keyOf(artifact string) string {
-	name := path.Base(path.Dir(strings.ReplaceAll(artifact, "!", "/")))
+	name := path.Base(path.Dir(reader.PlaceOf(artifact)))
 	if key, err := url.PathUnescape(name); err == nil {
 		return key
 	}

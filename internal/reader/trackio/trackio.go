@@ -56,7 +56,7 @@ func (db) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
 	if !bytes.HasPrefix(head, []byte(sqlitefile.Magic)) || len(head) < 100 {
 		return reader.No
 	}
-	at := strings.ReplaceAll(a.Path, "!", "/")
+	at := reader.PlaceOf(a.Path)
 	names, whole := sqlitefile.TablesIn(head)
 	switch {
 	case names["metrics"] && names["configs"] && names["system_metrics"]:
@@ -85,7 +85,7 @@ var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
 // Read implements reader.Reader.
 func (db) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
-	store, err := sqlitestore.Open(ctx, sqlitestore.Files{Name: path.Base(strings.ReplaceAll(in.Artifact.Path, "!", "/")), DB: in.At, Size: in.Size, Open: in.Open, Dir: in.Dir})
+	store, err := sqlitestore.Open(ctx, sqlitestore.Files{Name: reader.BaseOf(in.Artifact.Path), DB: in.At, Size: in.Size, Open: in.Open, Dir: in.Dir})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -268,7 +268,7 @@ func (p *project) scan(ctx context.Context, t *sqlitefile.Table, row func(*sqlit
 func (p *project) begin(r *run) {
 	run := &r.rec.Run
 	run.ID, run.Name = trackiorow.RunID(r.id, r.name), textline.OneLine(r.name, maxText)
-	run.Project = strings.TrimSuffix(path.Base(strings.ReplaceAll(p.artifact, "!", "/")), ".db")
+	run.Project = strings.TrimSuffix(reader.BaseOf(p.artifact), ".db")
 	run.Folder = p.artifact
 	run.Status = evidence.RunOpen
 	run.Cannot = []string{"How the run ended: Trackio stores no status, no exit code and no console output.",

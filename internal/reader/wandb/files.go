@@ -60,7 +60,7 @@ func (r *reading) open(name string, n int) (*file, error) {
 		return nil, nil
 	}
 	defer f.Close()
-	artifact := folderOf(r.in.Artifact.Path) + "/" + name
+	artifact := reader.FolderOf(r.in.Artifact.Path) + "/" + name
 	got, err := r.slurp(f, artifact, n)
 	if err != nil && r.ctx.Err() == nil {
 		r.rec.Damage(evidence.RunDamage{Kind: evidence.BadRecord, Span: evidence.Span{Artifact: artifact, Kind: "record"}, Text: "cannot be read: " + clean(err.Error())})
@@ -318,7 +318,7 @@ func (r *reading) unseen(data []byte) int {
 func (r *reading) text(f *file, from int) error {
 	n := int64(bytes.Count(f.data[from:], []byte("\n")))
 	r.rec.Run.Lines += n
-	r.note("console output that the log does not hold is read from %s (lines: %d)", f.artifact[len(folderOf(r.in.Artifact.Path))+1:], n)
+	r.note("console output that the log does not hold is read from %s (lines: %d)", f.artifact[len(reader.FolderOf(r.in.Artifact.Path))+1:], n)
 	if from == 0 && r.history == 0 {
 		in := r.in
 		in.Artifact.Path, in.Size, in.At, in.Dir = f.artifact, int64(len(f.data)), bytes.NewReader(f.data), nil

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"path"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/reader"
@@ -15,7 +14,7 @@ const maxLine = 16 << 20 // bytes of one row
 
 // readLines reads wandb-history.jsonl or wandb-events.jsonl, and what belongs to it.
 func (r *reading) readLines(src io.Reader) error {
-	system := path.Base(place(r.in.Artifact.Path)) == "wandb-events.jsonl"
+	system := reader.BaseOf(r.in.Artifact.Path) == "wandb-events.jsonl"
 	if err := r.lines(src, system); err != nil {
 		return err
 	}
@@ -31,7 +30,7 @@ func (r *reading) readLines(src io.Reader) error {
 	}
 	defer f.Close()
 	in := r.in
-	in.Artifact.Path, in.Dir = folderOf(in.Artifact.Path)+"/wandb-events.jsonl", nil
+	in.Artifact.Path, in.Dir = reader.FolderOf(in.Artifact.Path)+"/wandb-events.jsonl", nil
 	events := newReading(r.ctx, r.log, in, r.s)
 	if err := events.lines(reader.Stopping(r.ctx, f), true); err != nil {
 		return err

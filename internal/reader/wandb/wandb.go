@@ -50,9 +50,6 @@ type wandb struct{ log reader.Reader }
 
 func (wandb) Name() string { return tracker }
 
-// place is where an artifact lies, the inside of an archive as if it were unpacked.
-func place(artifact string) string { return strings.ReplaceAll(artifact, "!", "/") }
-
 // isRun reports whether a folder is called as W&B calls those of runs.
 func isRun(name string) bool {
 	_, id := wandblog.ParseFolder(name)
@@ -68,7 +65,7 @@ var (
 // Sniff claims logs by their header or name, and by their names the files that only W&B writes.
 // A configuration is W&B's where it lies in a run's folder or states what W&B adds.
 func (wandb) Sniff(a evidence.Artifact, head []byte) reader.Confidence {
-	at := place(a.Path)
+	at := reader.PlaceOf(a.Path)
 	switch base := path.Base(at); {
 	case bytes.HasPrefix(head, []byte(wandblog.Ident)):
 		return reader.Sure
@@ -141,7 +138,7 @@ func (wandb) Anchor(at string) (dir, pattern string, ok bool) {
 // Read implements reader.Reader.
 func (w wandb) Read(ctx context.Context, in reader.Input, s reader.Sink) error {
 	r := newReading(ctx, w.log, in, s)
-	at := place(in.Artifact.Path)
+	at := reader.PlaceOf(in.Artifact.Path)
 	if isOutput(at) {
 		if err := w.log.Read(ctx, in, s); err != nil {
 			return err
@@ -222,14 +219,14 @@ type reading struct {
 func newReading(ctx context.Context, log reader.Reader, in reader.Input, s reader.Sink) *reading {
 	r := &reading{ctx: ctx, log: log, in: in, s: s, rows: wandblog.NewRows(), counted: map[int]int64{}}
 	r.rec = reader.NewRecording(s, tracker, in.Artifact.Path)
-	at := place(in.Artifact.Path)
+	at := reader.PlaceOf(in.Artifact.Path)
 	dir := path.Dir(at)
-	r.rec.Run.Folder = folderOf(in.Artifact.Path)
+	r.rec.Run.Folder = reader.FolderOf(in.Artifact.Path)
 	for range 2 {
 		if base := path.Base(dir); base != "files" && base != "logs" {
 			break
 		}
-		dir, r.rec.Run.Folder = path.Dir(dir), folderOf(r.rec.Run.Folder)
+		dir, r.rec.Run.Folder = path.Dir(dir), reader.FolderOf(r.rec.Run.Folder)
 	}
 	if _, id := wandblog.ParseFolder(path.Base(dir)); id != "" {
 		r.rec.Run.ID = clean(id)
@@ -237,14 +234,6 @@ func newReading(ctx context.Context, log reader.Reader, in reader.Input, s reade
 		r.rec.Run.ID = clean(id)
 	}
 	return r
-}
-
-// folderOf is the folder, or the archive, that a path leads through last.
-func folderOf(at string) string {
-	if i := strings.LastIndexAny(at, "/!"); i > 0 {
-		return at[:i]
-	}
-	return "."
 }
 
 // clean is a short text of the artifact for people.
