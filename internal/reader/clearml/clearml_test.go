@@ -29,27 +29,9 @@ func TestReader(t *testing.T) {
 	}})
 }
 
-// A tracked sink keeps runs and points.
-type tracked struct {
-	*reader.Collector
-	runs   []*evidence.TrackedRun
-	points []string
-}
-
-func (s *tracked) TrackedRun(r *evidence.TrackedRun) { s.runs = append(s.runs, r) }
-func (s *tracked) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
-	s.points = append(s.points, fmt.Sprintf("%s[%d] = %v at %.3f", t.Name, p.Step, p.Value, wall))
-}
-
-func read(t testing.TB, name string, data []byte, dir fs.FS) *tracked {
+func read(t testing.TB, name string, data []byte, dir fs.FS) *readertest.Tracked {
 	t.Helper()
-	s := &tracked{Collector: reader.NewCollector()}
-	err := theReader().Read(context.Background(), reader.Input{Artifact: evidence.Artifact{Path: name}, Dir: dir, Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return readertest.ReadTracked(t, theReader(), name, data, dir)
 }
 
 // TestSuspects: the zeros that stand for what was not finite, by the witness of the log.
@@ -59,7 +41,7 @@ func TestSuspects(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := read(t, "offline-1/metrics.jsonl", data, os.DirFS("testdata"))
-	run := s.runs[0]
+	run := s.Runs[0]
 	if run.Keeps != evidence.Zeroed || !strings.HasPrefix(run.ID, "offline-") || run.Name != "nan-run" || run.Project != "toy" || run.Status != evidence.RunOpen || run.Lines < 12 {
 		t.Errorf("run %+v", run)
 	}
@@ -85,7 +67,7 @@ func TestSuspects(t *testing.T) {
 		t.Errorf("a series that was 0 before: %q", got["train/skipped"])
 	}
 	// Without the log nothing speaks for it.
-	for _, x := range read(t, "offline-1/metrics.jsonl", data, nil).runs[0].Tracks {
+	for _, x := range read(t, "offline-1/metrics.jsonl", data, nil).Runs[0].Tracks {
 		if len(x.Suspects) > 0 {
 			t.Errorf("%s: %v", x.Name, x.Suspects)
 		}
@@ -100,9 +82,9 @@ func TestSubstitute(t *testing.T) {
 	}
 	text := "\ufeff[" + event(1, "0") + ", " + event(2, "0.5") + "]\r\n\n[" + event(6, "-1.0") + ", " + event(7, "NaN") + ", " + event(8, "null") + "]\nnonsense\n[" + event(9, "0.25") + ", {\"type\": \"training_st"
 	s := read(t, "offline-1.zip!metrics.jsonl", []byte(text), fstest.MapFS{"log.jsonl": {Data: []byte(log)}, "task.json": {Data: []byte(`{"id": "offline-1", "status": "failed", "tags": ["x"], "status_reason": "boom"}`)}})
-	run := s.runs[0]
+	run := s.Runs[0]
 	want := "a/loss[1] = 0 at 1700000001.000\na/loss[2] = 0.5 at 1700000002.000\na/loss[6] = -1 at 1700000006.000\na/loss[7] = NaN at 1700000007.000\na/loss[9] = 0.25 at 1700000009.000"
-	if got := strings.Join(s.points, "\n"); got != want {
+	if got := strings.Join(s.Points, "\n"); got != want {
 		t.Errorf("points\n%s\nwant\n%s", got, want)
 	}
 	if x := run.Tracks[0].Suspects; len(x) != 1 || x[0].First.Step != 6 || x[0].Len() != 1 {

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -29,27 +28,9 @@ func TestReader(t *testing.T) {
 	}})
 }
 
-// A tracked sink keeps runs and points.
-type tracked struct {
-	*reader.Collector
-	runs   []*evidence.TrackedRun
-	points []string
-}
-
-func (s *tracked) TrackedRun(r *evidence.TrackedRun) { s.runs = append(s.runs, r) }
-func (s *tracked) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
-	s.points = append(s.points, fmt.Sprintf("%s[%d] = %v at %.3f", t.Name, p.Step, p.Value, wall))
-}
-
-func read(t testing.TB, name string, data []byte, dir fs.FS) *tracked {
+func read(t testing.TB, name string, data []byte, dir fs.FS) *readertest.Tracked {
 	t.Helper()
-	s := &tracked{Collector: reader.NewCollector()}
-	err := theReader().Read(context.Background(), reader.Input{Artifact: evidence.Artifact{Path: name}, Dir: dir, Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return readertest.ReadTracked(t, theReader(), name, data, dir)
 }
 
 // TestRun: values, the description, the name, and what was printed in pieces.
@@ -59,7 +40,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := read(t, "run.zip!messages.json", data, os.DirFS("testdata"))
-	run := s.runs[0]
+	run := s.Runs[0]
 	if len(run.ID) != 32 || run.Name != "nan-run" || run.Project != "toy" || run.Folder != "run.zip" || run.Status != evidence.RunUnknown || !run.Ended.Known() || run.Lines < 13 {
 		t.Errorf("run %+v", run)
 	}
@@ -102,10 +83,10 @@ func TestOld(t *testing.T) {
 		`{"type": "ws_msg", "payload": {"metric": {"metricName": "text", "metricValue": "words", "step": 2}}}` + "\n" +
 		"nonsense\n" + `{"type": "metric_msg", "payl`
 	s := read(t, "a/messages.json", []byte(text), nil)
-	if got, want := strings.Join(s.points, "\n"), "loss[1] = 0.5 at 1700000001.000\nloss[2] = -Inf at 1700000002.000"; got != want {
+	if got, want := strings.Join(s.Points, "\n"), "loss[1] = 0.5 at 1700000001.000\nloss[2] = -Inf at 1700000002.000"; got != want {
 		t.Errorf("points\n%s\nwant\n%s", got, want)
 	}
-	run := s.runs[0]
+	run := s.Runs[0]
 	if run.Name != "old" || len(run.Settings) != 1 || run.Lines != 1 || len(run.Damage) != 2 || run.Damage[0].Kind != evidence.BadLine || run.Damage[1].Kind != evidence.TruncatedTail {
 		t.Errorf("run %+v", run)
 	}

@@ -38,27 +38,9 @@ func TestReader(t *testing.T) {
 	}})
 }
 
-// A tracked sink keeps runs and points.
-type tracked struct {
-	*reader.Collector
-	runs   []*evidence.TrackedRun
-	points []string
-}
-
-func (s *tracked) TrackedRun(r *evidence.TrackedRun) { s.runs = append(s.runs, r) }
-func (s *tracked) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
-	s.points = append(s.points, fmt.Sprintf("%s[%d] = %v at %.3f", t.Name, p.Step, p.Value, wall))
-}
-
-func read(t testing.TB, name string, data string, dir fs.FS) *tracked {
+func read(t testing.TB, name string, data string, dir fs.FS) *readertest.Tracked {
 	t.Helper()
-	s := &tracked{Collector: reader.NewCollector()}
-	err := dvclive.New().Read(context.Background(), reader.Input{Artifact: evidence.Artifact{Path: name}, Dir: dir, Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(data)), nil }}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return readertest.ReadTracked(t, dvclive.New(), name, []byte(data), dir)
 }
 
 // TestTable: line ends of Windows, times in some rows, a table begun anew, texts, damaged rows.
@@ -66,17 +48,17 @@ func TestTable(t *testing.T) {
 	text := "\ufeffstep\tloss\r\n0\t1.0\r\n\r\n1700000001000\t1\tnan\r\nstep\tloss\r\n1\t-inf\r\n2\tgood\r\n3\t4\t5\t6\r\nx\t1\r\n4\t0.25\r\n5\t0.1"
 	s := read(t, "a/live/plots/metrics/train/loss.tsv", text, nil)
 	want := "train/loss[0] = 1 at 0.000\ntrain/loss[1] = NaN at 1700000001.000\ntrain/loss[1] = -Inf at 0.000\ntrain/loss[4] = 0.25 at 0.000"
-	if got := strings.Join(s.points, "\n"); got != want {
+	if got := strings.Join(s.Points, "\n"); got != want {
 		t.Errorf("points\n%s\nwant\n%s", got, want)
 	}
-	run := s.runs[0]
+	run := s.Runs[0]
 	if run.Folder != "a/live" || run.Status != evidence.RunUnknown || len(run.Damage) != 3 || run.Damage[0].Span.Record != 8 || run.Damage[2].Kind != evidence.TruncatedTail {
 		t.Errorf("run %+v", run)
 	}
 	if x := run.Tracks[0]; len(x.Segments) != 2 {
 		t.Errorf("segments %+v", x.Segments)
 	}
-	if x := read(t, "a.zip!plots/metrics/system/vram/usage (GB)/0.tsv", "step\t0\n0\t10.5\n", nil).runs[0]; x.Folder != "a.zip" || x.Tracks[0].Unit != "bytes" || !x.Tracks[0].System || x.Tracks[0].Series.First.Value != 10.5e9 {
+	if x := read(t, "a.zip!plots/metrics/system/vram/usage (GB)/0.tsv", "step\t0\n0\t10.5\n", nil).Runs[0]; x.Folder != "a.zip" || x.Tracks[0].Unit != "bytes" || !x.Tracks[0].System || x.Tracks[0].Series.First.Value != 10.5e9 {
 		t.Errorf("memory %+v of %+v", x.Tracks[0], x)
 	}
 }

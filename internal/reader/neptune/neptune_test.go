@@ -3,7 +3,6 @@ package neptune_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,27 +24,9 @@ func TestReader(t *testing.T) {
 	}})
 }
 
-// A tracked sink keeps runs and points.
-type tracked struct {
-	*reader.Collector
-	runs   []*evidence.TrackedRun
-	points []string
-}
-
-func (s *tracked) TrackedRun(r *evidence.TrackedRun) { s.runs = append(s.runs, r) }
-func (s *tracked) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
-	s.points = append(s.points, fmt.Sprintf("%s[%d] = %v at %.3f", t.Name, p.Step, p.Value, wall))
-}
-
-func read(t testing.TB, name, data string) *tracked {
+func read(t testing.TB, name, data string) *readertest.Tracked {
 	t.Helper()
-	s := &tracked{Collector: reader.NewCollector()}
-	err := theReader().Read(context.Background(), reader.Input{Artifact: evidence.Artifact{Path: name}, Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(data)), nil }}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return readertest.ReadTracked(t, theReader(), name, []byte(data), nil)
 }
 
 func TestRun(t *testing.T) {
@@ -54,7 +35,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := read(t, "x/.neptune/async/run__0f3a__123__abcdefgh/exec-1/partition-0/data-1.log", string(data))
-	run := s.runs[0]
+	run := s.Runs[0]
 	if run.ID != "0f3a" || run.Folder != "x/.neptune/async/run__0f3a__123__abcdefgh" || run.Name != "nan-run" || run.Status != evidence.RunFailed || run.Keeps != evidence.Dropped || !run.Started.Known() || run.Lines != 13 || len(run.Cannot) != 3 {
 		t.Errorf("run %+v", run)
 	}
@@ -75,8 +56,8 @@ func TestRun(t *testing.T) {
 			oom++
 		}
 	}
-	if oom != 1 || len(s.points) != 9+7+24 {
-		t.Errorf("%d out-of-memory errors, %d points", oom, len(s.points))
+	if oom != 1 || len(s.Points) != 9+7+24 {
+		t.Errorf("%d out-of-memory errors, %d points", oom, len(s.Points))
 	}
 }
 
@@ -86,18 +67,18 @@ func TestDamage(t *testing.T) {
 		return `{"obj": {"type": "LogFloats", "path": ["loss"], "values": [{"value": ` + v + `, "step": ` + step + `, "ts": 1700000001.5}]}, "version": 1}`
 	}
 	s := read(t, "run__a/data-1.log", "\ufeff"+op("1", "0.5")+"\r\n\r\n"+op("2.5", "0.25")+"\r\nnonsense\n{\"a\": 1}\n"+op("3", "\"x\"")+"\n"+op("4", "0.1")[:60])
-	if got, want := strings.Join(s.points, "; "), "loss[1] = 0.5 at 1700000001.500; loss[-1] = 0.25 at 1700000001.500"; got != want {
+	if got, want := strings.Join(s.Points, "; "), "loss[1] = 0.5 at 1700000001.500; loss[-1] = 0.25 at 1700000001.500"; got != want {
 		t.Errorf("points %s, want %s", got, want)
 	}
 	var kinds []string
-	for _, d := range s.runs[0].Damage {
+	for _, d := range s.Runs[0].Damage {
 		kinds = append(kinds, string(d.Kind))
 	}
 	if got := strings.Join(kinds, " "); got != "bad-line bad-line bad-record truncated-tail" {
 		t.Errorf("damage %s", got)
 	}
-	if s.runs[0].ID != "a" || s.runs[0].Folder != "run__a" {
-		t.Errorf("run %+v", s.runs[0])
+	if s.Runs[0].ID != "a" || s.Runs[0].Folder != "run__a" {
+		t.Errorf("run %+v", s.Runs[0])
 	}
 }
 

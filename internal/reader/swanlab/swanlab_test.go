@@ -41,38 +41,18 @@ func TestReader(t *testing.T) {
 // 1, NaN at step 2, and a finish record of a crash.
 const golden = "3a53574cd6e1026a514cdd290001080112060881e2cfaa066a1d0a046c6f73731001180122060881e2cfaa062a0909000000000000e03f675a6777290001080212060882e2cfaa066a1d0a046c6f73731002180122060882e2cfaa062a0909000000000000f87f7e6a9f0610000108035a0c0802120843554441204f4f4d"
 
-// A tracked sink keeps runs and points.
-type tracked struct {
-	*reader.Collector
-	runs   []*evidence.TrackedRun
-	points []string
-}
-
-func (s *tracked) TrackedRun(r *evidence.TrackedRun) { s.runs = append(s.runs, r) }
-func (s *tracked) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
-	s.points = append(s.points, fmt.Sprintf("%s[%d] = %v at %.3f", t.Name, p.Step, p.Value, wall))
-}
-
-func read(t testing.TB, name string, data []byte, dir fs.FS) *tracked {
+func read(t testing.TB, name string, data []byte, dir fs.FS) *readertest.Tracked {
 	t.Helper()
-	s := &tracked{Collector: reader.NewCollector()}
-	err := theReader().Read(context.Background(), reader.Input{
-		Artifact: evidence.Artifact{Path: name}, Dir: dir, Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
-	}, s)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return s
+	return readertest.ReadTracked(t, theReader(), name, data, dir)
 }
 
 func TestGolden(t *testing.T) {
 	data, _ := hex.DecodeString(golden)
 	s := read(t, "logs/run-20231114_221321-x/run-x.swanlab", data, nil)
-	if got, want := strings.Join(s.points, "\n"), "loss[1] = 0.5 at 1700000001.000\nloss[2] = NaN at 1700000002.000"; got != want {
+	if got, want := strings.Join(s.Points, "\n"), "loss[1] = 0.5 at 1700000001.000\nloss[2] = NaN at 1700000002.000"; got != want {
 		t.Errorf("points\n%s\nwant\n%s", got, want)
 	}
-	run := s.runs[0]
+	run := s.Runs[0]
 	if run.Status != evidence.RunCrashed || run.StatusSaid != "CRASHED" || run.Folder != "logs/run-20231114_221321-x" || run.Lines != 1 {
 		t.Errorf("run %+v", run)
 	}
@@ -99,7 +79,7 @@ func TestMachine(t *testing.T) {
 		}
 	}
 	byName := map[string]*evidence.Track{}
-	for _, x := range s.runs[0].Tracks {
+	for _, x := range s.Runs[0].Tracks {
 		byName[x.Name] = x
 	}
 	if n := byName["npu.0.temp"]; n == nil || !n.System || n.NaN == 0 {
@@ -108,7 +88,7 @@ func TestMachine(t *testing.T) {
 	if g := byName["__swanlab__.gpu.0.mem.value"]; g == nil || !g.System || g.Unit != "bytes" || g.Series.First.Value != 20000<<20 {
 		t.Errorf("memory: %+v", g)
 	}
-	if r := s.runs[0]; r.Status != evidence.RunOpen || len(r.Damage) != 1 || r.Damage[0].Kind != evidence.TruncatedTail {
+	if r := s.Runs[0]; r.Status != evidence.RunOpen || len(r.Damage) != 1 || r.Damage[0].Kind != evidence.TruncatedTail {
 		t.Errorf("run %v, damage %v", r.Status, r.Damage)
 	}
 }
@@ -125,10 +105,10 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("Sniff: %v", c)
 	}
 	s := read(t, name, []byte(lines), nil)
-	if got, want := strings.Join(s.points, "\n"), "train/loss[0] = 0.5 at 1710602767.372\ntrain/loss[1] = NaN at 1710602768.372\ntrain/loss[2] = +Inf at 1710602769.500"; got != want {
+	if got, want := strings.Join(s.Points, "\n"), "train/loss[0] = 0.5 at 1710602767.372\ntrain/loss[1] = NaN at 1710602768.372\ntrain/loss[2] = +Inf at 1710602769.500"; got != want {
 		t.Errorf("points\n%s\nwant\n%s", got, want)
 	}
-	run := s.runs[0]
+	run := s.Runs[0]
 	if run.ID != "run-20240316_232607-dd5f2d1c" || run.Folder != "swanlog/run-20240316_232607-dd5f2d1c" || len(run.Damage) != 2 || run.Damage[1].Kind != evidence.TruncatedTail {
 		t.Errorf("run %+v", run)
 	}
@@ -140,7 +120,7 @@ func TestDashboard(t *testing.T) {
 	if c := theReader().Sniff(evidence.Artifact{Path: name}, config); c != reader.Sure {
 		t.Errorf("Sniff: %v", c)
 	}
-	run = read(t, name, config, nil).runs[0]
+	run = read(t, name, config, nil).Runs[0]
 	if got := fmt.Sprint(run.ID, " ", len(run.Settings), " ", run.Settings[2].Name, " ", run.Settings[2].Value); got != "run-20240316_232607-dd5f2d1c 3 model.hidden 64" {
 		t.Errorf("configuration: %s", got)
 	}
@@ -192,15 +172,15 @@ func TestPublic(t *testing.T) {
 		t.Skip("no public runs beside the project")
 	}
 	s := read(t, "swanlog/run-20260531_085436/backup.swanlab", data, nil)
-	run := s.runs[0]
-	if len(s.points) != 1056 || len(run.Tracks) != 27 || run.Status != evidence.RunFinished || run.Lines != 128 || len(run.Damage) > 0 {
-		t.Errorf("%d points, %d series, %s, %d lines, damage %v", len(s.points), len(run.Tracks), run.Status, run.Lines, run.Damage)
+	run := s.Runs[0]
+	if len(s.Points) != 1056 || len(run.Tracks) != 27 || run.Status != evidence.RunFinished || run.Lines != 128 || len(run.Damage) > 0 {
+		t.Errorf("%d points, %d series, %s, %d lines, damage %v", len(s.Points), len(run.Tracks), run.Status, run.Lines, run.Damage)
 	}
 	data, err = os.ReadFile(dir + "/kohya/run-20240316_232607-dd5f2d1c/files/config.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run = read(t, "kohya/run-20240316_232607-dd5f2d1c/files/config.yaml", data, nil).runs[0]
+	run = read(t, "kohya/run-20240316_232607-dd5f2d1c/files/config.yaml", data, nil).Runs[0]
 	if len(run.Settings) < 100 || len(run.Damage) > 0 {
 		t.Errorf("%d settings, damage %v", len(run.Settings), run.Damage)
 	}
@@ -215,7 +195,7 @@ func TestStore(t *testing.T) {
 	if c := theReader().Sniff(evidence.Artifact{Path: "swanlog/runs.swanlab"}, data[:4096]); c != reader.Sure {
 		t.Errorf("Sniff: %v", c)
 	}
-	run := read(t, "swanlog/runs.swanlab", data, nil).runs[0]
+	run := read(t, "swanlog/runs.swanlab", data, nil).Runs[0]
 	if run.ID != "run-20240316_232607-dd5f2d1c" || run.Folder != "swanlog/run-20240316_232607-dd5f2d1c" || run.Status != evidence.RunOpen || run.Project != "kohya_ss" || !run.Started.Known() {
 		t.Errorf("run %+v", run)
 	}
@@ -234,7 +214,7 @@ func FuzzRead(f *testing.F) {
 	r := theReader()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, name := range []string{"run-x.swanlab", "run-x/logs/loss/1000.log"} {
-			s := &tracked{Collector: reader.NewCollector()}
+			s := &readertest.Tracked{Collector: reader.NewCollector()}
 			in := reader.Input{Artifact: evidence.Artifact{Path: name}, Dir: fstest.MapFS{"files/config.yaml": {Data: data}},
 				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 			r.Read(context.Background(), in, s) // only must not panic

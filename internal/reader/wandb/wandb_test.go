@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,34 +39,9 @@ func TestReader(t *testing.T) {
 	}})
 }
 
-// A tracked sink keeps runs and points.
-type tracked struct {
-	*reader.Collector
-	runs   []*evidence.TrackedRun
-	points []string
-}
-
-func (s *tracked) TrackedRun(r *evidence.TrackedRun) { s.runs = append(s.runs, r) }
-func (s *tracked) Point(_ *evidence.TrackedRun, t *evidence.Track, p *evidence.Point, wall float64) {
-	s.points = append(s.points, fmt.Sprintf("%s[%d] = %v at %.3f", t.Name, p.Step, p.Value, wall))
-}
-
-func read(t testing.TB, name string, data []byte, dir fs.FS) *tracked {
+func read(t testing.TB, name string, data []byte, dir fs.FS) *readertest.Tracked {
 	t.Helper()
-	return readWith(t, theReader(), name, data, dir)
-}
-
-func readWith(t testing.TB, r reader.Reader, name string, data []byte, dir fs.FS) *tracked {
-	t.Helper()
-	s := &tracked{Collector: reader.NewCollector()}
-	err := r.Read(context.Background(), reader.Input{
-		Artifact: evidence.Artifact{Path: name}, Dir: dir, Size: int64(len(data)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
-	}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return readertest.ReadTracked(t, theReader(), name, data, dir)
 }
 
 func file(t testing.TB, name string) []byte {
@@ -79,37 +53,17 @@ func file(t testing.TB, name string) []byte {
 	return data
 }
 
-func (s *tracked) track(name string) *evidence.Track {
-	for _, r := range s.runs {
-		for _, t := range r.Tracks {
-			if t.Name == name {
-				return t
-			}
-		}
-	}
-	return nil
-}
-
-func (s *tracked) events(kind evidence.Kind) (out []evidence.Event) {
-	for _, e := range s.Events {
-		if e.Kind == kind {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
 func TestGolden(t *testing.T) {
 	s := read(t, "wandb/run-20231114_221320-abcd1234/run-abcd1234.wandb", file(t, "golden.wandb"), nil)
 	want := []string{"loss[0] = 0.5 at 1700000000.000", "loss[1] = NaN at 1700000001.000", "gpu.0.memoryAllocatedBytes[-1] = 8.4825604096e+10 at 1700000003.000"}
-	if !slices.Equal(s.points, want) {
-		t.Errorf("points %q, want %q", s.points, want)
+	if !slices.Equal(s.Points, want) {
+		t.Errorf("points %q, want %q", s.Points, want)
 	}
-	r := s.runs[0]
+	r := s.Runs[0]
 	if r.ID != "abcd1234" || r.Project != "proj" || r.Folder != "wandb/run-20231114_221320-abcd1234" || r.Status != evidence.RunFailed || r.Exit != 1 || r.Lines != 1 {
 		t.Errorf("run %+v", r)
 	}
-	nan, oom := s.events(evidence.NonfiniteValue), s.events(evidence.DeviceOOM)
+	nan, oom := s.EventsOf(evidence.NonfiniteValue), s.EventsOf(evidence.DeviceOOM)
 	if len(nan) != 1 || len(oom) == 0 {
 		t.Fatalf("%d values that are not finite and %d failures to allocate", len(nan), len(oom))
 	}
@@ -141,7 +95,7 @@ func TestLogs(t *testing.T) {
 		{name: "run-resumed1.wandb", id: "killed1", label: "resumed", status: evidence.RunFinished, series: "loss", count: 20, first: 80, broke: -1, last: 99, settings: 7},
 	} {
 		s := read(t, c.name, file(t, c.name), nil)
-		r, tr := s.runs[0], s.track(c.series)
+		r, tr := s.Runs[0], s.Track(c.series)
 		if r.ID != c.id || r.Name != c.label || r.Project != "demo" || r.Status != c.status || len(r.Settings) != c.settings || len(r.Damage) > 0 || !r.Started.Known() {
 			t.Errorf("%s: run %+v", c.name, r)
 		}
@@ -163,14 +117,14 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%s: %q lacks %q", c.name, all, c.cannot)
 		}
 		for _, name := range []string{"flag", "text", "hist.bins", "_step", "_runtime", "_wandb.runtime"} {
-			if s.track(name) != nil {
+			if s.Track(name) != nil {
 				t.Errorf("%s: %s is no series", c.name, name)
 			}
 		}
 	}
 	s := read(t, "run-oom1.wandb", file(t, "run-oom1.wandb"), nil)
-	if oom := s.events(evidence.DeviceOOM); len(oom) != 1 || oom[0].Span.Kind != "record" || !oom[0].Stamp.Known() || s.runs[0].Lines < 14 {
-		t.Errorf("failures to allocate %+v of %d lines", oom, s.runs[0].Lines)
+	if oom := s.EventsOf(evidence.DeviceOOM); len(oom) != 1 || oom[0].Span.Kind != "record" || !oom[0].Stamp.Known() || s.Runs[0].Lines < 14 {
+		t.Errorf("failures to allocate %+v of %d lines", oom, s.Runs[0].Lines)
 	}
 }
 
@@ -194,16 +148,16 @@ func TestFolder(t *testing.T) {
 		return ""
 	}
 	s := read(t, "w/offline-run-20261201_051556-oom1/run-oom1.wandb", file(t, "run-oom1.wandb"), dir)
-	r := s.runs[0]
+	r := s.Runs[0]
 	for name, want := range map[string]string{
-		"batch_size": "32 in w/offline-run-20261201_051556-oom1/run-oom1.wandb", "seed": "7 in w/offline-run-20261201_051556-oom1/files/config.yaml", "program": "/tmp/train/train.py in " + s.runs[0].Artifact,
-		"depth": "24 in w/offline-run-20261201_051556-oom1/files/wandb-metadata.json", "gpu_count": "8 in w/offline-run-20261201_051556-oom1/files/wandb-metadata.json", "fast": "", "cli_version": "", "model.layers": "[1,2] in " + s.runs[0].Artifact,
+		"batch_size": "32 in w/offline-run-20261201_051556-oom1/run-oom1.wandb", "seed": "7 in w/offline-run-20261201_051556-oom1/files/config.yaml", "program": "/tmp/train/train.py in " + s.Runs[0].Artifact,
+		"depth": "24 in w/offline-run-20261201_051556-oom1/files/wandb-metadata.json", "gpu_count": "8 in w/offline-run-20261201_051556-oom1/files/wandb-metadata.json", "fast": "", "cli_version": "", "model.layers": "[1,2] in " + s.Runs[0].Artifact,
 	} {
 		if got := value(r, name); got != want {
 			t.Errorf("setting %s is %q, want %q", name, got, want)
 		}
 	}
-	if got := len(s.events(evidence.DeviceOOM)); got != 1 {
+	if got := len(s.EventsOf(evidence.DeviceOOM)); got != 1 {
 		t.Errorf("%d failures to allocate: the records hold the console, and output.log does", got)
 	}
 	if want := "W&B refused 3 rows whose step was behind the run's, the first at step 3 when the run was at step 5. Their values are not in the log."; !slices.Contains(r.Cannot, want) {
@@ -215,11 +169,11 @@ func TestFolder(t *testing.T) {
 
 	// A log that holds nothing: the console is read from output.log, its losses too.
 	s = read(t, "w/run-20261201_051556-x/run-x.wandb", []byte(wandblog.Header), dir)
-	e := s.events(evidence.DeviceOOM)
+	e := s.EventsOf(evidence.DeviceOOM)
 	if len(e) != 1 || e[0].Span.Artifact != "w/run-20261201_051556-x/files/output.log" || e[0].Span.Line != 2 || e[0].Span.Offset != 16 {
 		t.Errorf("failures to allocate %+v", e)
 	}
-	if r := s.runs[0]; r.ID != "x" || r.Status != evidence.RunOpen || r.StatusSaid != "running" || r.Lines != 2 {
+	if r := s.Runs[0]; r.ID != "x" || r.Status != evidence.RunOpen || r.StatusSaid != "running" || r.Lines != 2 {
 		t.Errorf("run %+v", r)
 	}
 	if !slices.ContainsFunc(s.Metrics, func(m *evidence.Series) bool { return m.Key.Name == "loss" }) {
@@ -236,9 +190,9 @@ func TestFolder(t *testing.T) {
 	w.Flush()
 	dir["files/output.log"] = &fstest.MapFile{Data: []byte("step 1 loss 2.5\nstep 2 loss 2.4\nstep 3 loss 2.3\n" + oom)}
 	s = read(t, "w/run-20261201_051556-y/run-y.wandb", b.Bytes(), dir)
-	e = s.events(evidence.DeviceOOM)
-	if len(e) != 1 || e[0].Span.Line != 4 || e[0].Span.Offset != 48 || s.runs[0].Lines != 4 {
-		t.Errorf("failures to allocate %+v, %d lines", e, s.runs[0].Lines)
+	e = s.EventsOf(evidence.DeviceOOM)
+	if len(e) != 1 || e[0].Span.Line != 4 || e[0].Span.Offset != 48 || s.Runs[0].Lines != 4 {
+		t.Errorf("failures to allocate %+v, %d lines", e, s.Runs[0].Lines)
 	}
 }
 
@@ -251,7 +205,7 @@ func TestAlone(t *testing.T) {
 		"files/wandb-summary.json":  "unknown [grad_norm loss val.acc] 0 settings",
 	} {
 		s := read(t, folder+"/"+name, file(t, name[6:]), nil)
-		r := s.runs[0]
+		r := s.Runs[0]
 		var names []string
 		for _, t := range r.Tracks {
 			names = append(names, t.Name)
@@ -262,11 +216,11 @@ func TestAlone(t *testing.T) {
 		}
 	}
 	s := read(t, folder+"/files/output.log", []byte("torch.OutOfMemoryError: CUDA out of memory.\n"), nil)
-	if len(s.events(evidence.DeviceOOM)) != 1 || s.runs[0].ID != "g9dv" {
+	if len(s.EventsOf(evidence.DeviceOOM)) != 1 || s.Runs[0].ID != "g9dv" {
 		t.Errorf("events %v", s.Events)
 	}
 	s = read(t, folder+"/logs/debug-internal.log", []byte("Tried to log to step 4 that is less than the current step 6.\n"), nil)
-	if r := s.runs[0]; r.ID != "g9dv" || r.Folder != folder || len(r.Cannot) != 2 {
+	if r := s.Runs[0]; r.ID != "g9dv" || r.Folder != folder || len(r.Cannot) != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -275,18 +229,18 @@ func TestAlone(t *testing.T) {
 func TestOld(t *testing.T) {
 	dir := os.DirFS("testdata")
 	s := read(t, "wandb/run-20200126_005320-old1/wandb-history.jsonl", file(t, "wandb-history.jsonl"), dir)
-	if len(s.runs) != 2 || s.runs[0].ID != "old1" || s.runs[1].ID != "old1" {
-		t.Fatalf("runs %+v", s.runs)
+	if len(s.Runs) != 2 || s.Runs[0].ID != "old1" || s.Runs[1].ID != "old1" {
+		t.Fatalf("runs %+v", s.Runs)
 	}
-	events, r := s.runs[0], s.runs[1]
+	events, r := s.Runs[0], s.Runs[1]
 	if len(r.Settings) == 0 || len(r.Damage) != 1 || r.Damage[0].Kind != evidence.TruncatedTail || r.StatusSaid != "running" {
 		t.Errorf("run %+v", r)
 	}
-	loss := s.track("loss")
-	if loss.Series.Count != 8 || loss.Series.FirstBad.Step != 30 || s.track("val.acc") == nil || s.track("hist.n") != nil {
+	loss := s.Track("loss")
+	if loss.Series.Count != 8 || loss.Series.FirstBad.Step != 30 || s.Track("val.acc") == nil || s.Track("hist.n") != nil {
 		t.Errorf("loss %+v", loss.Series)
 	}
-	gpu := s.track("system.gpu.0.memoryAllocated")
+	gpu := s.Track("system.gpu.0.memoryAllocated")
 	if gpu == nil || !gpu.System || gpu.Series.Count != 4 || gpu.Steps || events.Artifact != "wandb/run-20200126_005320-old1/wandb-events.jsonl" {
 		t.Errorf("GPU memory %+v of %s", gpu, events.Artifact)
 	}
@@ -308,7 +262,7 @@ func TestDamage(t *testing.T) {
 	} {
 		s := read(t, "run-x.wandb", c.data, nil)
 		var got []string
-		for _, d := range s.runs[0].Damage {
+		for _, d := range s.Runs[0].Damage {
 			got = append(got, fmt.Sprintf("%s: %s, %d records", d.Kind, d.Text, d.Records))
 		}
 		if strings.Join(got, "; ") != c.want {
@@ -323,7 +277,7 @@ func TestDamage(t *testing.T) {
 	data := log(many...)
 	data[40000] ^= 1
 	s := read(t, "run-x.wandb", data, nil)
-	if d := s.runs[0].Damage; len(d) != 1 || d[0].Kind != evidence.BadChecksum || d[0].Records != 7 {
+	if d := s.Runs[0].Damage; len(d) != 1 || d[0].Kind != evidence.BadChecksum || d[0].Records != 7 {
 		t.Errorf("damage %+v", d)
 	}
 }
@@ -394,7 +348,7 @@ func TestShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := read(t, filepath.ToSlash(logs[0]), data, nil)
-		r := s.runs[0]
+		r := s.Runs[0]
 		var most int64
 		for _, t := range r.Tracks {
 			if !t.System {
@@ -404,7 +358,7 @@ func TestShared(t *testing.T) {
 		if want, ok := points[r.ID]; !ok || most != want {
 			t.Errorf("%s: at most %d points of a series, want %d", r.ID, most, want)
 		}
-		if oom := len(s.events(evidence.DeviceOOM)); (r.ID == "eucfu6fn") != (oom > 0) {
+		if oom := len(s.EventsOf(evidence.DeviceOOM)); (r.ID == "eucfu6fn") != (oom > 0) {
 			t.Errorf("%s: %d failures to allocate", r.ID, oom)
 		}
 	}
@@ -430,8 +384,8 @@ func FuzzRead(f *testing.F) {
 		name := names[int(as)%len(names)]
 		dir := fstest.MapFS{"files/config.yaml": {Data: data}, "files/output.log": {Data: data}, "logs/debug-internal.log": {Data: data}}
 		r := wandb.New(silent{})
-		a, b := readWith(t, r, name, data, dir), readWith(t, r, name, data, dir)
-		if !slices.Equal(a.points, b.points) {
+		a, b := readertest.ReadTracked(t, r, name, data, dir), readertest.ReadTracked(t, r, name, data, dir)
+		if !slices.Equal(a.Points, b.Points) {
 			t.Fatal("two readings differ")
 		}
 	})
