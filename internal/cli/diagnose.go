@@ -29,13 +29,28 @@ type output struct {
 }
 
 func (o *output) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "text", "text, json, markdown or html")
-	f.StringVar(&o.reader, "for", "engineer", "who reads it: engineer, on-call or executive")
-	f.StringVarP(&o.file, "output", "o", "", "write to this file; - is standard output")
-	f.BoolVar(&o.full, "full", false, "print everything, not only the first 40 lines' worth")
+	o.fileFlag(cmd)
+	o.reportFlags(cmd, "", report.Formats(), "")
+	cmd.Flags().StringVar(&o.reader, "for", "engineer", "who reads it: engineer, on-call or executive")
+}
+
+func (o *output) fileFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "write to this file; - is standard output")
+}
+
+// reportFlags are the flags of how a report is printed; of stands before the formats, more
+// behind what --full does.
+func (o *output) reportFlags(cmd *cobra.Command, of string, formats []string, more string) {
+	f, last := cmd.Flags(), len(formats)-1
+	f.StringVar(&o.format, "format", "text", of+strings.Join(formats[:last], ", ")+" or "+formats[last])
+	f.BoolVar(&o.full, "full", false, "print everything, not only the first 40 lines' worth"+more)
 	f.StringVar(&o.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
 	o.widthFlag(cmd)
+}
+
+// checkReport checks those of them that take one of a few values.
+func (o *output) checkReport(formats []string) error {
+	return errors.Join(oneOf("format", o.format, formats...), oneOf("color", o.color, "auto", "always", "never"))
 }
 
 func (o *output) widthFlag(cmd *cobra.Command) {

@@ -61,7 +61,7 @@ library, sticky, asynchronous, who acts.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&out.format, "format", "text", "text, markdown or json")
-	f.StringVarP(&out.file, "output", "o", "", "write to this file; - is standard output")
+	out.fileFlag(cmd)
 	out.widthFlag(cmd)
 	f.BoolVar(&list, "list", false, "list all entries")
 	out.color = "auto"

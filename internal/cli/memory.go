@@ -92,12 +92,8 @@ func memoryCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.memory(cmd, args, &m) },
 	}
 	f := cmd.Flags()
-	formats := report.MemoryFormats()
-	f.StringVar(&m.format, "format", "text", strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
-	f.StringVarP(&m.file, "output", "o", "", "write to this file; - is standard output")
-	f.BoolVar(&m.full, "full", false, "print everything, not only the first 40 lines' worth; in JSON the whole timeline and segment map")
-	f.StringVar(&m.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
-	m.widthFlag(cmd)
+	m.fileFlag(cmd)
+	m.reportFlags(cmd, "", report.MemoryFormats(), "; in JSON the whole timeline and segment map")
 	f.StringArrayVar(&m.replay, "replay", nil, "auto, off, or a change to try in the simulated allocator; see above")
 	f.StringVar(&m.capacity, "capacity", "", "the device's memory, as 80GiB or in bytes: torch.cuda.get_device_properties(0).total_memory")
 	f.IntSliceVar(&m.devices, "device", nil, "only this GPU, as the process numbers it; several with commas")
@@ -144,7 +140,7 @@ func (m *memoryFlags) options(cmd *cobra.Command) (engine.MemoryOptions, error) 
 	if err := m.checkWidth(); err != nil {
 		return mo, err
 	}
-	if err := errors.Join(oneOf("format", m.format, report.MemoryFormats()...), oneOf("color", m.color, "auto", "always", "never")); err != nil {
+	if err := m.checkReport(report.MemoryFormats()); err != nil {
 		return mo, err
 	}
 	switch {

@@ -18,6 +18,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/reader/mlflow"
 	"github.com/inquest-dev/inquest/internal/report"
+	"github.com/inquest-dev/inquest/internal/tracker"
 )
 
 var errNoTracked = errors.New("no run of an experiment tracker in what was named")
@@ -90,14 +91,11 @@ type trackerFlags struct {
 
 func (t *trackerFlags) flags(cmd *cobra.Command, formats []string) {
 	f := cmd.Flags()
-	f.StringVar(&t.format, "format", "text", strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
-	f.StringVarP(&t.file, "output", "o", "", "write to this file; - is standard output")
-	f.BoolVar(&t.full, "full", false, "print everything, not only the first 40 lines' worth")
-	f.StringVar(&t.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
-	t.widthFlag(cmd)
+	t.fileFlag(cmd)
+	t.reportFlags(cmd, "", formats, "")
 	f.StringVar(&t.run, "run", "", "only runs with this id, name or folder; * and ? stand for any characters")
 	f.StringVar(&t.series, "series", "", "only series with such a name; * and ? stand for any characters")
-	f.DurationVar(&t.stale, "stale", 10*time.Minute, "how old the newest point of a run without an end must be for it to be taken for dead")
+	f.DurationVar(&t.stale, "stale", tracker.DefaultStale, "how old the newest point of a run without an end must be for it to be taken for dead")
 }
 
 // none says that no run was read, and of which name where one was asked for.
@@ -132,7 +130,7 @@ func (t *trackerFlags) options(formats []string) (engine.TrackerOptions, error) 
 	if err := t.checkWidth(); err != nil {
 		return o, err
 	}
-	if err := errors.Join(oneOf("format", t.format, formats...), oneOf("color", t.color, "auto", "always", "never")); err != nil {
+	if err := t.checkReport(formats); err != nil {
 		return o, err
 	}
 	if t.stale <= 0 {

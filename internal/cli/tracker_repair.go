@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -63,7 +62,6 @@ func trackerRepairCommand(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.trackerRepair(cmd, args[0], &r) },
 	}
-	formats := report.RepairFormats()
 	f := cmd.Flags()
 	f.StringVarP(&r.out, "output", "o", "", "folder for the copy; it must not exist, or be empty")
 	f.BoolVar(&r.hold, "hold", false, "replace a non-finite value by the last finite one of its series; such values are synthetic")
@@ -75,10 +73,7 @@ func trackerRepairCommand(a *app) *cobra.Command {
 	f.StringVar(&r.only, "only", "", "only data of this format, where RUN has several: "+strings.Join(formatsWritten(), ", "))
 	f.BoolVar(&r.force, "force", false, "write a copy also where there is nothing to repair")
 	f.BoolVar(&r.end, "ended", false, "no process writes the run any more, also where it was written to in the last ten minutes")
-	f.StringVar(&r.format, "format", "text", "of the report: "+strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
-	f.BoolVar(&r.full, "full", false, "print everything, not only the first 40 lines' worth")
-	f.StringVar(&r.color, "color", "auto", "auto, always or never (NO_COLOR is respected)")
-	r.widthFlag(cmd)
+	r.reportFlags(cmd, "of the report: ", report.RepairFormats(), "")
 	return cmd
 }
 
@@ -96,7 +91,7 @@ func (r *repairFlags) check() error {
 	if err := r.checkWidth(); err != nil {
 		return err
 	}
-	if err := errors.Join(oneOf("format", r.format, report.RepairFormats()...), oneOf("color", r.color, "auto", "always", "never")); err != nil {
+	if err := r.checkReport(report.RepairFormats()); err != nil {
 		return err
 	}
 	switch {
