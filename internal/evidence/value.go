@@ -115,6 +115,14 @@ func Count(n int) string {
 	return sign + s
 }
 
+// Several prints n things by the name of one: 1 file, 3 files.
+func Several(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.FormatInt(n, 10) + " " + what + "s"
+}
+
 // Bytes prints a byte count in the unit in which it has two to four digits
 // before the point: 512 bytes, 20.00 MiB, 79.15 GiB.
 func Bytes(n int64) string {

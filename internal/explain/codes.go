@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
 // fullRows is up to how many rows of a table are written out in full.
@@ -222,13 +223,6 @@ func numbersOf(e *catalog.CallError) []string {
 	return out
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // severityWords say what a severity means for a job.
 var severityWords = map[string]string{
 	"hardware":    "the device's own fault",
@@ -280,7 +274,7 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 		p.add("Sources", texts(t.Sources))
 		return p
 	}
-	p := page{id: t.Table, title: plain(t.Title), about: count(len(rows), "code")}
+	p := page{id: t.Table, title: plain(t.Title), about: evidence.Several(int64(len(rows)), "code")}
 	about := paragraphs(t.Doc)
 	if len(rows) > fullRows {
 		p.add("How to read it", about...)
@@ -297,7 +291,7 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 }
 
 func errorPage(t *catalog.ErrorTable, rows []catalog.CallError) page {
-	p := page{id: t.Table, title: plain(t.Title), about: count(len(rows), "error")}
+	p := page{id: t.Table, title: plain(t.Title), about: evidence.Several(int64(len(rows)), "error")}
 	if len(rows) > 1 {
 		p.add("How to read it", paragraphs(t.Doc)...)
 	}

@@ -80,7 +80,7 @@ func (t *texts) settings(f *file) {
 		}
 	}
 	if others > 0 {
-		f.note("%s besides the settings", counted(others, "text"))
+		f.note("%s besides the settings", evidence.Several(others, "text"))
 	}
 }
 

@@ -238,9 +238,9 @@ func (o *odd) add(f *file, e *tfevent.Event, v *tfevent.Value) {
 func (o *odd) note(f *file, what string) {
 	switch {
 	case o.bad > 0:
-		f.note("%s, of which %d with elements that are not finite: %s at step %d (record %d) first", counted(o.n, what), o.bad, textline.OneLine(o.first, 80), o.step, o.record)
+		f.note("%s, of which %d with elements that are not finite: %s at step %d (record %d) first", evidence.Several(o.n, what), o.bad, textline.OneLine(o.first, 80), o.step, o.record)
 	case o.n > 0:
-		f.note("%s, all finite", counted(o.n, what))
+		f.note("%s, all finite", evidence.Several(o.n, what))
 	}
 }
 
@@ -301,13 +301,6 @@ func (f *file) odd(err error) {
 
 func (f *file) span() evidence.Span {
 	return evidence.Span{Artifact: f.rec.Run.Artifact, Kind: "record", Record: f.in.Number(), Offset: f.in.Offset(), Length: int64(f.in.Size())}
-}
-
-func counted(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (f *file) note(format string, args ...any) {

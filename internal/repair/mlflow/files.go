@@ -68,16 +68,16 @@ func (files) Copy(ctx context.Context, src *repair.Source, out *repair.Out, plan
 		}
 	}
 	if c.artifacts > 0 {
-		plan.Left = append(plan.Left, "Not in the copy: "+count(int64(c.artifacts), "file")+" of artifacts.")
+		plan.Left = append(plan.Left, "Not in the copy: "+evidence.Several(int64(c.artifacts), "file")+" of artifacts.")
 	}
 	if c.others > 0 {
-		plan.Left = append(plan.Left, "Not in the copy: "+count(int64(c.others), "file")+" of no repaired run or its experiment.")
+		plan.Left = append(plan.Left, "Not in the copy: "+evidence.Several(int64(c.others), "file")+" of no repaired run or its experiment.")
 	}
 	if c.torn > 0 {
-		plan.Changes = append(plan.Changes, "Left out: "+count(c.torn, "line")+" of metrics, cut off or no values; MLflow reads no metric that has one.")
+		plan.Changes = append(plan.Changes, "Left out: "+evidence.Several(c.torn, "line")+" of metrics, cut off or no values; MLflow reads no metric that has one.")
 	}
 	if c.models > 0 {
-		plan.Changes = append(plan.Changes, "Taken out as well: "+count(c.models, "value")+" stored again with logged models.")
+		plan.Changes = append(plan.Changes, "Taken out as well: "+evidence.Several(c.models, "value")+" stored again with logged models.")
 	}
 	plan.Left = append(plan.Left, "Locations of artifacts in the copy are those of the source.", "MLflow 3.13 and later open a file store only with MLFLOW_ALLOW_FILE_STORE=true; mlflow migrate-filestore makes a database of it.")
 	return nil

@@ -9,7 +9,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -86,14 +85,6 @@ func wallOf(run *repair.Run, m repair.Mark) int64 {
 		return millis(m.Wall)
 	}
 	return millis(run.Newest)
-}
-
-// count is a number with what it counts.
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.FormatInt(n, 10) + " " + what + "s"
 }
 
 var errGone = errors.New("is no longer there")

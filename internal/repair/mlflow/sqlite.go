@@ -64,7 +64,7 @@ func (database) Copy(ctx context.Context, src *repair.Source, out *repair.Out, p
 		}
 	}
 	if others > 0 {
-		plan.Left = append(plan.Left, "Not in the copy: "+count(int64(others), "other file")+" of the source, among them what artifacts of runs lie there.")
+		plan.Left = append(plan.Left, "Not in the copy: "+evidence.Several(int64(others), "other file")+" of the source, among them what artifacts of runs lie there.")
 	}
 	plan.Left = append(plan.Left, "Locations of artifacts in the copy are those of the source.")
 	return nil
@@ -392,7 +392,7 @@ func (s *store) copies(context.Context) error {
 		return err
 	}
 	if n := s.conn.Changes(); n > 0 {
-		s.plan.Changes = append(s.plan.Changes, fmt.Sprintf("%s: taken out as well: %s stored again with logged models.", path.Base(s.artifact), count(int64(n), "value")))
+		s.plan.Changes = append(s.plan.Changes, fmt.Sprintf("%s: taken out as well: %s stored again with logged models.", path.Base(s.artifact), evidence.Several(int64(n), "value")))
 	}
 	return s.run("DROP TABLE inquest_gone")
 }
