@@ -12,6 +12,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/timeline"
+	"github.com/inquest-dev/inquest/internal/tracker"
 )
 
 // Bounds of what is said of trackers in a diagnosis.
@@ -148,14 +149,11 @@ func saidWords(said string) string {
 // that ends a process; "" where it is not.
 func recordedAfter(c *diagnose.Case, e *trackedEnd, name string) string {
 	lead := c.Lead
-	if lead.Span.Artifact == e.Span.Artifact && lead.Kind != evidence.NonfiniteValue {
-		return ""
-	}
-	if lead.Kind == evidence.NonfiniteValue || !lead.Stamp.Known() || lead.Stamp.Zone == "" || lead.Stamp.NoYear || !e.Stamp.Known() {
+	if lead.Kind == evidence.NonfiniteValue || lead.Span.Artifact == e.Span.Artifact || !lead.Stamp.Known() || lead.Stamp.Zone == "" || lead.Stamp.NoYear || !e.Stamp.Known() {
 		return ""
 	}
 	if d := e.Stamp.Time.Sub(lead.Stamp.Time); d > slack+lead.Stamp.Error {
-		return fmt.Sprintf("%s holds points up to %s after the failure, by the clocks of both.", name, strings.TrimSuffix(d.Round(time.Second).String(), "0s"))
+		return fmt.Sprintf("%s holds points up to %s after the failure, by the clocks of both.", name, tracker.Lasting(d))
 	}
 	return ""
 }

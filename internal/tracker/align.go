@@ -287,7 +287,7 @@ func seconds(s float64) string {
 	if d < 10*time.Second {
 		return d.Round(10 * time.Millisecond).String()
 	}
-	return lasting(d)
+	return Lasting(d)
 }
 
 // placed is a point of a series with the segment it lies in.

@@ -88,16 +88,16 @@ func (r *Run) age(o Options, how string) (dead bool, basis string) {
 	}
 	age := o.Now.Sub(at)
 	if age < 0 {
-		return false, fmt.Sprintf("%s; its %s lies %s ahead of this machine's clock, so its age cannot be told.", how, what, lasting(-age))
+		return false, fmt.Sprintf("%s; its %s lies %s ahead of this machine's clock, so its age cannot be told.", how, what, Lasting(-age))
 	}
 	if age > limit {
-		return true, fmt.Sprintf("%s; its %s is %s old, more than the %s of --stale, so it is taken for dead.", how, what, lasting(age), lasting(limit))
+		return true, fmt.Sprintf("%s; its %s is %s old, more than the %s of --stale, so it is taken for dead.", how, what, Lasting(age), Lasting(limit))
 	}
-	return false, fmt.Sprintf("%s; its %s is %s old, within the %s of --stale, so it may be alive.", how, what, lasting(age), lasting(limit))
+	return false, fmt.Sprintf("%s; its %s is %s old, within the %s of --stale, so it may be alive.", how, what, Lasting(age), Lasting(limit))
 }
 
-// lasting is a length of time in its two largest units.
-func lasting(d time.Duration) string {
+// Lasting is a length of time in its two largest units.
+func Lasting(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 	}
