@@ -73,6 +73,7 @@ type Timeline struct {
 	said       map[int]string    // by source: the host whose log its lines say it is
 	short      map[string]string // full name of a host -> the short one that others use
 	paths      map[string]int    // index into Sources
+	tracked    []bool            // by source: an experiment tracker's record of runs
 	clocks     *clocks
 	nodes      map[string]placing
 	down       map[*Item]evidence.Span // failures of machines that another record names
@@ -90,8 +91,9 @@ type Timeline struct {
 //  6. Attach records of the machine (nvidia-smi, kernel, accounting) to every
 //     attempt that they can concern, within maxShared.
 func Build(sources []Source) *Timeline {
-	t := &Timeline{Sources: sources}
+	t := &Timeline{Sources: sources, tracked: make([]bool, len(sources))}
 	for i := range sources {
+		t.tracked[i] = tracked(&sources[i])
 		for j := range sources[i].Events {
 			it := &Item{Event: sources[i].Events[j], Source: i, Attempt: -1}
 			restate(it, sources[i].CutLine && it.Span.Offset+it.Span.Length >= sources[i].Artifact.Size)
@@ -253,7 +255,7 @@ func (t *Timeline) group() {
 	for i := range t.Sources {
 		s := &t.Sources[i]
 		run[i] = runlike(s)
-		beside[i] = run[i] && tracked(s)
+		beside[i] = run[i] && t.tracked[i]
 		logs = logs || run[i] && !beside[i]
 	}
 	for i := range t.Sources {

@@ -214,8 +214,7 @@ func (t *Timeline) recordAndLine(a, b *Item) (value, line *Item, ok bool) {
 	default:
 		return nil, nil, false
 	}
-	src := &t.Sources[line.Source]
-	return value, line, !tracked(src) && !evidence.Beside(src.Artifact.Kind) && !t.listing(line) && !stated(line)
+	return value, line, !t.tracked[line.Source] && !evidence.Beside(t.Sources[line.Source].Artifact.Kind) && !t.listing(line) && !stated(line)
 }
 
 // byCount orders a value that a tracker recorded at a step and a line of a log that carries no
