@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/rows"
@@ -98,27 +99,33 @@ func (m *Meaning) fit(a evidence.Alias, first float64) {
 // W&B's gpu.0.memoryAllocatedBytes, MLflow's gpu_0_memory_usage_megabytes (1e6),
 // Trackio's gpu/0/allocated_memory (GiB), SwanLab's gpu.0.mem.value (MB), ClearML's
 // gpu_0_mem_used_gb, DVCLive's system/vram/usage (GB)/0, Comet's gpu.0.used_memory.
-var deviceMemory = []struct {
+// They are compiled at the first such name: most runs have none.
+var deviceMemory = sync.OnceValue(func() []deviceName {
+	return []deviceName{
+		{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "device_memory", "bytes", 1},
+		{regexp.MustCompile(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "device_memory", "bytes", 0},
+		{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocated(?:/l:.*)?$`), "memory_fraction", "fraction", 0.01},
+		{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "device_memory", "bytes", 1e6},
+		{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_percentage$`), "memory_fraction", "fraction", 0.01},
+		{regexp.MustCompile(`^gpu/(\d+)/allocated_memory$`), "device_memory", "bytes", 1 << 30},
+		{regexp.MustCompile(`^gpu/(\d+)/memory_usage$`), "memory_fraction", "fraction", 1},
+		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "device_memory", "bytes", 1 << 20},
+		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
+		{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "device_memory", "bytes", 1 << 30},
+		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "device_memory", "bytes", 1},
+		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.percent\.used_memory$`), "memory_fraction", "fraction", 0.01},
+		{regexp.MustCompile(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
+		{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "device_memory", "bytes", 1e9},
+		{regexp.MustCompile(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},
+	}
+})
+
+// A deviceName is a pattern of names, and what the number of such a series is.
+type deviceName struct {
 	pattern *regexp.Regexp
 	name    string
 	unit    string
 	scale   float64
-}{
-	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "device_memory", "bytes", 1},
-	{regexp.MustCompile(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "device_memory", "bytes", 0},
-	{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocated(?:/l:.*)?$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "device_memory", "bytes", 1e6},
-	{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_percentage$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`^gpu/(\d+)/allocated_memory$`), "device_memory", "bytes", 1 << 30},
-	{regexp.MustCompile(`^gpu/(\d+)/memory_usage$`), "memory_fraction", "fraction", 1},
-	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "device_memory", "bytes", 1 << 20},
-	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "device_memory", "bytes", 1 << 30},
-	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "device_memory", "bytes", 1},
-	{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.percent\.used_memory$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
-	{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "device_memory", "bytes", 1e9},
-	{regexp.MustCompile(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},
 }
 
 // deviceMeaning reads the names that trackers give to the memory of one device.
@@ -126,7 +133,7 @@ func deviceMeaning(key string, first float64) (Meaning, bool) {
 	if !strings.Contains(key, "gpu") && !strings.Contains(key, "vram") {
 		return Meaning{}, false
 	}
-	for _, d := range deviceMemory {
+	for _, d := range deviceMemory() {
 		g := d.pattern.FindStringSubmatch(key)
 		if g == nil {
 			continue

@@ -2,8 +2,8 @@ package wandb
 
 import (
 	"bytes"
-	"regexp"
 
+	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/wandblog"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
@@ -79,8 +79,6 @@ func (c *console) end() {
 	}
 }
 
-var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
-
 // shown is what a terminal is left with of a line: the last of what was written over each
 // other, without colours.
 func shown(line []byte) string {
@@ -91,5 +89,5 @@ func shown(line []byte) string {
 	if len(line) > 1<<10 {
 		line = line[:1<<10]
 	}
-	return string(bytes.TrimSpace(escapes.ReplaceAll(line, nil)))
+	return string(bytes.TrimSpace(evidence.Escapes.ReplaceAll(line, nil)))
 }
