@@ -49,6 +49,17 @@ var layers = []struct{ pkg, may string }{
 	{"internal/remedy", "internal/evidence internal/incident internal/catalog"},
 	{"internal/explain", "internal/evidence internal/catalog"},
 	{"internal/engine", "internal/evidence internal/incident internal/redact internal/artifact internal/evidencefile internal/reader internal/detect internal/timeline internal/catalog internal/diagnose internal/remedy internal/memory internal/tracker internal/repair"},
+	// What is recorded and tried is stored: these three speak in stored results, and gpu in the
+	// holders of memory.
+	{"internal/gpu", "internal/evidence internal/incident internal/format/*"},
+	{"internal/record", "internal/evidence internal/incident internal/redact internal/gpu"},
+	{"internal/trial", "internal/evidence internal/incident internal/redact internal/gpu internal/format/*"},
+	// Which trials are one incident, and what changed between two, is worked out apart from how
+	// they are kept.
+	{"internal/ledger", "internal/evidence internal/incident"},
+	{"internal/store", "internal/evidence internal/incident internal/redact internal/ledger"},
+	// A bundle to escalate with holds reports; what it is made of comes from the store.
+	{"internal/bundle", "internal/evidence internal/incident internal/redact internal/report"},
 	{"internal/report", "internal/evidence internal/incident"},
 	{"internal/cli", "encyclopedia internal/* internal/reader/* internal/repair/all"},
 	{"internal/testkit/genjob", ""},
@@ -60,19 +71,19 @@ var layers = []struct{ pkg, may string }{
 // sensitive says which packages may use what is heavy or touches the world
 // outside. A trailing / matches everything below.
 var sensitive = []struct{ imports, may, why string }{
-	{"os/exec", "internal/cli internal/repair/repairtest", "only to open a browser, and in tests that kill a process; nothing else starts one"},
+	{"os/exec", "internal/gpu internal/record internal/trial internal/cli internal/repair/repairtest", "the vendors' tools, the user's command when asked, a browser, and tests that kill a process; nothing else starts one"},
 	{"net/http", "internal/reader/mlflow", "nothing leaves the machine but a request to the address that the user names"},
-	{"zombiezen.com/go/sqlite", "internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
-	{"zombiezen.com/go/sqlite/", "internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers"},
+	{"zombiezen.com/go/sqlite", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},
+	{"zombiezen.com/go/sqlite/", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},
 	{"github.com/parquet-go/parquet-go", "internal/format/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
 	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/kube", "knowledge and configuration files"},
-	{"os", "internal/artifact internal/engine internal/cli internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"os", "internal/artifact internal/engine internal/cli internal/gpu internal/record internal/trial internal/store internal/bundle internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 
 // clock lists who may read the time of day.
-const clock = "internal/cli cmd/*"
+const clock = "internal/gpu internal/record internal/trial internal/store internal/cli cmd/*"
 
 func matches(patterns, pkg string) bool {
 	for _, p := range strings.Fields(patterns) {

@@ -1,0 +1,98 @@
+package incident
+
+// KeptSchema is the name and version of a kept incident.
+const KeptSchema = "inquest.kept/v1"
+
+// States of an incident (Incident.Status has the same words).
+const (
+	Open       = "open"
+	Confirmed  = "confirmed"  // a verification succeeded after one change
+	Unresolved = "unresolved" // no verification succeeded, whatever a single retry did
+	Regressed  = "regressed"  // it was confirmed, and failed again in the same way
+)
+
+// A Kept is an incident as the store has it: all trials and acts that belong to one failure
+// of one scenario.
+type Kept struct {
+	Schema      string `json:"schema"`
+	ID          string `json:"id"` // from scenario and fingerprint: the same failure has the same id in every store
+	Fingerprint string `json:"fingerprint"`
+	Scenario    string `json:"scenario"`
+	Status      string `json:"status"`
+	Closed      bool   `json:"closed"`
+	Title       string `json:"title"`
+	First       string `json:"first"` // begin of the first trial that failed so
+	Last        string `json:"last"`  // begin of the last one
+
+	Symptom     string       `json:"symptom"` // the original first fault, in its own words
+	Environment *Environment `json:"environment"`
+	Cause       *KeptCause   `json:"cause"`
+	Fix         *Fix         `json:"fix"`       // null until a verification confirmed one
+	FollowUp    []string     `json:"follow_up"` // the command that tests it again
+	Rollback    string       `json:"rollback"`
+	NotHelped   []NotHelped  `json:"not_helped"` // changes to be taken back
+
+	Diagnosis *Incident `json:"diagnosis"` // of the failure, as first diagnosed; joint where a launch had several processes
+	Trials    []Trial   `json:"trials"`    // oldest first, without samples
+	Acts      []Act     `json:"acts"`      // oldest first
+	Problems  []string  `json:"problems"`  // what of it could not be read
+}
+
+// A KeptCause is the cause as it stands now.
+type KeptCause struct {
+	Entry     string `json:"entry"`
+	Title     string `json:"title"`
+	Standing  string `json:"standing"`  // of the diagnosis
+	Confirmed bool   `json:"confirmed"` // by a verification
+}
+
+// A Fix is the one change after which the scenario succeeded.
+type Fix struct {
+	Changes []Change `json:"changes"`
+	Trial   string   `json:"trial"`  // the first verified trial
+	Act     string   `json:"act"`    // the verification
+	Single  bool     `json:"single"` // nothing else changed
+}
+
+// A NotHelped is a change that was tried and did not help.
+type NotHelped struct {
+	Changes []Change `json:"changes"`
+	Trial   string   `json:"trial"`
+	Text    string   `json:"text"` // what to take back
+}
+
+// What a change is of.
+const (
+	ChangeCommand     = "command"
+	ChangeEnvironment = "environment"
+	ChangeSetting     = "setting"
+	ChangeVersion     = "version"
+	ChangeCode        = "code"
+	ChangeData        = "data"
+	ChangeMachine     = "machine"
+)
+
+// A Change is one thing that differs between two trials.
+type Change struct {
+	Of   string `json:"of"` // command, environment, setting, version, code, data, machine
+	Name string `json:"name"`
+	From string `json:"from"` // "" where it was not there
+	To   string `json:"to"`
+	Text string `json:"text"` // in words
+}
+
+// ComparisonSchema is the name and version of a comparison.
+const ComparisonSchema = "inquest.comparison/v1"
+
+// A Comparison is what differs between two trials.
+type Comparison struct {
+	Schema  string   `json:"schema"`
+	A       Trial    `json:"a"`
+	B       Trial    `json:"b"`
+	Changes []Change `json:"changes"`
+	// Expected are differences that any two runs have (host name of another node of the
+	// same kind, process numbers, scratch folders); they count as no change.
+	Expected []Change `json:"expected"`
+	Unknown  []string `json:"unknown"` // what could not be compared, because one of the two does not say
+	Says     string   `json:"says"`    // whether one thing, several or nothing changed, and whether it helped
+}
