@@ -80,6 +80,7 @@ var commands = []func(*app) *cobra.Command{
 	trackerCommand,
 	explainCommand,
 	newCommand,
+	incidentCommand,
 	debugCommand,
 	versionCommand,
 }
