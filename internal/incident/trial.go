@@ -119,6 +119,12 @@ type Exit struct {
 	// Stopped says that this program ended it, and why: a time limit, a budget, an
 	// interrupt; "" where it did not.
 	Stopped string `json:"stopped"`
+	// OOMKills is how many processes the kernel counted as killed for memory in the command's
+	// memory cgroup while it ran (oom_kill of memory.events), AtLimit how often a request found
+	// the cgroup at its limit with nothing to reclaim (oom). Null where nothing counts. Whoever
+	// else runs in that cgroup is counted too.
+	OOMKills *int64 `json:"oom_kills,omitempty"`
+	AtLimit  *int64 `json:"at_limit,omitempty"`
 }
 
 // Names of measures.
