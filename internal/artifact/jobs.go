@@ -2,13 +2,13 @@ package artifact
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // group sorts r.Files into jobs and both into their order.
@@ -181,9 +181,9 @@ func (g *grouping) allUnder(dir string) bool {
 // runName matches folders that hold one run: run_1, run-20260102_030405-ab12,
 // exp3, version_0, and time stamps. dateName finds the time in one.
 var (
-	runName  = regexp.MustCompile(`(?i)^(?:offline-)?(?:run|exp|experiment|trial|version|launch|session)[-_.]?\d`)
-	dateName = regexp.MustCompile(`((?:19|20)\d\d)[-_.]?(\d\d)[-_.]?(\d\d)(?:[-_.T ]*(\d\d)[-_.:]?(\d\d)[-_.:]?(\d\d))?`)
-	timeName = regexp.MustCompile(`^\d\d[-_.:]\d\d[-_.:]\d\d$`)
+	runName  = lazyre.New(`(?i)^(?:offline-)?(?:run|exp|experiment|trial|version|launch|session)[-_.]?\d`)
+	dateName = lazyre.New(`((?:19|20)\d\d)[-_.]?(\d\d)[-_.]?(\d\d)(?:[-_.T ]*(\d\d)[-_.:]?(\d\d)[-_.:]?(\d\d))?`)
+	timeName = lazyre.New(`^\d\d[-_.:]\d\d[-_.:]\d\d$`)
 )
 
 func isRun(name string) bool {

@@ -1,12 +1,12 @@
 package artifact
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A naming is one way in which names of files or folders say whose they are.
@@ -16,7 +16,7 @@ import (
 // groups only takes out.
 type naming struct {
 	file, folder bool
-	re           *regexp.Regexp
+	re           *lazyre.Regexp
 	words        []string // the expression matches no name, in lower case, without one of these
 }
 
@@ -27,7 +27,7 @@ func files(words, re string) naming   { return newNaming(true, false, words, re)
 func folders(words, re string) naming { return newNaming(false, true, words, re) }
 
 func newNaming(file, folder bool, words, re string) naming {
-	return naming{file, folder, regexp.MustCompile(re), strings.Split(words, "|")}
+	return naming{file, folder, lazyre.New(re), strings.Split(words, "|")}
 }
 
 // may reports whether n can match a name, given in lower case.
@@ -171,10 +171,10 @@ func ownerOf(place string) evidence.Owner {
 }
 
 var (
-	attemptFolder = regexp.MustCompile(`^attempt_\d+$`)
-	elasticFolder = regexp.MustCompile(`^(.+)_[a-z0-9_]{8}$`) // tempfile.mkdtemp with prefix "<run id>_"
-	ranksFolder   = regexp.MustCompile(`(?i)^(?:per[-_]?)?ranks?(?:[-_]logs)?$`)
-	numberFile    = regexp.MustCompile(`^(\d{1,5})\.(?:log|out|err|txt)`)
+	attemptFolder = lazyre.New(`^attempt_\d+$`)
+	elasticFolder = lazyre.New(`^(.+)_[a-z0-9_]{8}$`) // tempfile.mkdtemp with prefix "<run id>_"
+	ranksFolder   = lazyre.New(`(?i)^(?:per[-_]?)?ranks?(?:[-_]logs)?$`)
+	numberFile    = lazyre.New(`^(\d{1,5})\.(?:log|out|err|txt)`)
 )
 
 // set fills one part of o if it is unknown, and reports whether it did.

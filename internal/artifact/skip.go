@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // foreign lists the extensions of files that are code, data sets, weights,
@@ -98,7 +98,7 @@ func extension(name string) string {
 const manyAlike = 1000
 
 // logName matches names that logs have.
-var logName = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:logs?|stdout|stderr|output|console|slurm|dmesg|messages|syslog)(?:[^a-z]|$)|\.(?:log|out|err|[oe]\d+)(?:\.(?:gz|zst|xz|bz2))?$`)
+var logName = lazyre.New(`(?i)(?:^|[^a-z])(?:logs?|stdout|stderr|output|console|slurm|dmesg|messages|syslog)(?:[^a-z]|$)|\.(?:log|out|err|[oe]\d+)(?:\.(?:gz|zst|xz|bz2))?$`)
 
 // doubtful reports whether a file of this owner may be a sample of a data set.
 func doubtful(file *File, o evidence.Owner) bool {

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Areas are the folders of entries.
@@ -27,7 +28,7 @@ var (
 	standings      = []string{"", "possible", "supported", "established"}
 )
 
-var idForm = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var idForm = lazyre.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // ValidID reports whether id is lower-case words joined by hyphens.
 func ValidID(id string) bool { return idForm.MatchString(id) && len(id) <= 80 }

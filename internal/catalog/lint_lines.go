@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 const (
@@ -15,10 +15,10 @@ const (
 	maxJoin    = 20   // lines
 )
 
-var lineID = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
+var lineID = lazyre.New(`^[a-z0-9][a-z0-9_-]*$`)
 
 // factSlot is {group} in the template of a wording's fact.
-var factSlot = regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+var factSlot = lazyre.New(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // A wordingDoc is one wording with where it stands.
 type wordingDoc struct {

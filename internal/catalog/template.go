@@ -1,13 +1,13 @@
 package catalog
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // maxInserted bounds one value put into a text, in bytes.
@@ -15,7 +15,7 @@ const maxInserted = 300
 
 // placeholder is {group.name} or {group.name|fallback}. What looks otherwise
 // (JSON, a Python f-string with brackets) is plain text.
-var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+)(?:\|([^{}]*))?\}`)
+var placeholder = lazyre.New(`\{([a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+)(?:\|([^{}]*))?\}`)
 
 // extraGroups are groups of names that no fact declares: the calculations of
 // package remedy, and configuration keys kept verbatim.

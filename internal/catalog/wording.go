@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // factEvent as a wording's event says that the line only states facts.
@@ -65,7 +66,7 @@ func attrType(kind evidence.Kind, n string) (evidence.Type, bool) {
 	return t, ok
 }
 
-var sizeText = regexp.MustCompile(`^([0-9][0-9,_]*(?:\.[0-9]+)?)\s*([kKMGTP]i?B|[kKMGTP]|[kmg]b|[Bb]ytes?|[Bb]|)$`)
+var sizeText = lazyre.New(`^([0-9][0-9,_]*(?:\.[0-9]+)?)\s*([kKMGTP]i?B|[kKMGTP]|[kmg]b|[Bb]ytes?|[Bb]|)$`)
 
 // ungroup removes thousands separators.
 var ungroup = strings.NewReplacer(",", "", "_", "")
@@ -215,7 +216,7 @@ const levelWords = `(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)`
 
 // prefixes are what log systems put before a message. The readers know many
 // more; these are enough to try a wording on a line as somebody pastes it.
-var prefixes = regexp.MustCompile(`^\s*(?:` + strings.Join([]string{
+var prefixes = lazyre.New(`^\s*(?:` + strings.Join([]string{
 	`\x1b\[[0-9;]*[A-Za-z]`,
 	`\[(?:[A-Za-z_.-]+)?\d+\]:?\s*`,               // [rank3]: [default0]: [1]:
 	`\[\d+,\d+\]<\w+>:\s*`,                        // [1,3]<stderr>:

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -27,6 +26,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/explain"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader/all"
 )
 
@@ -303,7 +303,7 @@ func commit(b *debug.BuildInfo) string {
 }
 
 // parsed is how a flag that takes a number says that it did not get one.
-var parsed = regexp.MustCompile(`: strconv\.\w+: parsing .*: invalid syntax$`)
+var parsed = lazyre.New(`: strconv\.\w+: parsing .*: invalid syntax$`)
 
 // complain writes an error for a person, or as JSON where the report is JSON.
 func (a *app) complain(err error) {

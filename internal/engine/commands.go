@@ -1,12 +1,12 @@
 package engine
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/diagnose"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // names are what the evidence calls the job, for the words that commands have in
@@ -17,7 +17,7 @@ type names struct {
 }
 
 // jobNumber is a job of Slurm, less its step.
-var jobNumber = regexp.MustCompile(`^(\d{1,12})(?:[_+]\d+)?(?:\.[\w+]+)?$`)
+var jobNumber = lazyre.New(`^(\d{1,12})(?:[_+]\d+)?(?:\.[\w+]+)?$`)
 
 // namesOf collects the names of a case.
 func namesOf(c *diagnose.Case) names {
@@ -63,9 +63,9 @@ func namesOf(c *diagnose.Case) names {
 }
 
 var (
-	jobWord = regexp.MustCompile(`\bJOB\b`)
-	podWord = regexp.MustCompile(`\bPOD\b`)
-	ofSlurm = regexp.MustCompile(`^(?:sacct|scontrol|scancel|squeue|sinfo)\b`)
+	jobWord = lazyre.New(`\bJOB\b`)
+	podWord = lazyre.New(`\bPOD\b`)
+	ofSlurm = lazyre.New(`^(?:sacct|scontrol|scancel|squeue|sinfo)\b`)
 )
 
 // in puts the names into a text that tells how to find something out. Of several ways

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"reflect"
-	"regexp"
 	"sort"
 	"strings"
 	"unicode"
@@ -16,6 +15,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/evidencefile"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/redact"
 )
 
@@ -27,7 +27,7 @@ const (
 	streamLimit = 64 << 20 // compressed artifacts are read again for quotes up to this size
 )
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = lazyre.New(`[0-9]+`)
 
 // clean makes a piece of an artifact printable: no escapes, no control
 // characters, valid UTF-8, bounded. Secrets are masked first: half of one no

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // fullRows is up to how many rows of a table are written out in full.
@@ -36,7 +36,7 @@ func Topic(c *catalog.Catalog, query string) (table, rest string, ok bool) {
 	return table, strings.TrimSpace(rest), slices.Contains(c.Tables(), table)
 }
 
-var namedCodes = regexp.MustCompile(`^(s?xid|cuda[ -]?errors?)[\s:#=-]*(?:(?:codes?|errors?|numbers?|no\.?)[\s:#=-]*)?(\d{1,9}(?:[\s,;/&+]+(?:(?:and|or)\s+)?\d{1,9})*)$`)
+var namedCodes = lazyre.New(`^(s?xid|cuda[ -]?errors?)[\s:#=-]*(?:(?:codes?|errors?|numbers?|no\.?)[\s:#=-]*)?(\d{1,9}(?:[\s,;/&+]+(?:(?:and|or)\s+)?\d{1,9})*)$`)
 
 // Missing lists the numbers of query that stand in no row of table. words holds the
 // query's other words.

@@ -3,12 +3,12 @@ package explain
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 const (
@@ -62,7 +62,7 @@ func Rows(c *catalog.Catalog, query string) []Row {
 	return out
 }
 
-var codeLine = regexp.MustCompile(`(?i)\b(s?xid)s?\b(?: \([^)]{0,64}\))?(?: codes?| errors?)?:? ?#?0*(\d{1,5})\b`)
+var codeLine = lazyre.New(`(?i)\b(s?xid)s?\b(?: \([^)]{0,64}\))?(?: codes?| errors?)?:? ?#?0*(\d{1,5})\b`)
 
 // codesIn are the codes that text names.
 func codesIn(c *catalog.Catalog, text string) []Row {
@@ -154,7 +154,7 @@ func inWords(c *catalog.Catalog, text string) []Row {
 	return out
 }
 
-var codeKey = regexp.MustCompile(`\b(S?Xid) (\d{1,5}) (.+)$`)
+var codeKey = lazyre.New(`\b(S?Xid) (\d{1,5}) (.+)$`)
 
 // errorsIn are the errors whose name or printed text stands in low, which is in
 // lower case.

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/rows"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A Meaning is what a tracker's own name of a series says.
@@ -102,27 +102,27 @@ func (m *Meaning) fit(a evidence.Alias, first float64) {
 // They are compiled at the first such name: most runs have none.
 var deviceMemory = sync.OnceValue(func() []deviceName {
 	return []deviceName{
-		{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "device_memory", "bytes", 1},
-		{regexp.MustCompile(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "device_memory", "bytes", 0},
-		{regexp.MustCompile(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocated(?:/l:.*)?$`), "memory_fraction", "fraction", 0.01},
-		{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "device_memory", "bytes", 1e6},
-		{regexp.MustCompile(`(?:^|/)gpu_(\d+)_memory_usage_percentage$`), "memory_fraction", "fraction", 0.01},
-		{regexp.MustCompile(`^gpu/(\d+)/allocated_memory$`), "device_memory", "bytes", 1 << 30},
-		{regexp.MustCompile(`^gpu/(\d+)/memory_usage$`), "memory_fraction", "fraction", 1},
-		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "device_memory", "bytes", 1 << 20},
-		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
-		{regexp.MustCompile(`gpu_(\d+)_mem_used_gb$`), "device_memory", "bytes", 1 << 30},
-		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "device_memory", "bytes", 1},
-		{regexp.MustCompile(`(?:^|\.)gpu\.(\d+)\.percent\.used_memory$`), "memory_fraction", "fraction", 0.01},
-		{regexp.MustCompile(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
-		{regexp.MustCompile(`vram/usage \(gb\)/(\d+)$`), "device_memory", "bytes", 1e9},
-		{regexp.MustCompile(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},
+		{lazyre.New(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocatedbytes(?:/l:.*)?$`), "device_memory", "bytes", 1},
+		{lazyre.New(`(?:^|[./])gpu\.(\d+)\.memoryused(?:/l:.*)?$`), "device_memory", "bytes", 0},
+		{lazyre.New(`(?:^|[./])gpu\.(?:process\.)?(\d+)\.memoryallocated(?:/l:.*)?$`), "memory_fraction", "fraction", 0.01},
+		{lazyre.New(`(?:^|/)gpu_(\d+)_memory_usage_megabytes$`), "device_memory", "bytes", 1e6},
+		{lazyre.New(`(?:^|/)gpu_(\d+)_memory_usage_percentage$`), "memory_fraction", "fraction", 0.01},
+		{lazyre.New(`^gpu/(\d+)/allocated_memory$`), "device_memory", "bytes", 1 << 30},
+		{lazyre.New(`^gpu/(\d+)/memory_usage$`), "memory_fraction", "fraction", 1},
+		{lazyre.New(`(?:^|\.)gpu\.(\d+)\.mem\.value$`), "device_memory", "bytes", 1 << 20},
+		{lazyre.New(`(?:^|\.)gpu\.(\d+)\.mem\.pct$`), "memory_fraction", "fraction", 0.01},
+		{lazyre.New(`gpu_(\d+)_mem_used_gb$`), "device_memory", "bytes", 1 << 30},
+		{lazyre.New(`(?:^|\.)gpu\.(\d+)\.used_memory$`), "device_memory", "bytes", 1},
+		{lazyre.New(`(?:^|\.)gpu\.(\d+)\.percent\.used_memory$`), "memory_fraction", "fraction", 0.01},
+		{lazyre.New(`gpu_(\d+)_mem_usage$`), "memory_fraction", "fraction", 0.01},
+		{lazyre.New(`vram/usage \(gb\)/(\d+)$`), "device_memory", "bytes", 1e9},
+		{lazyre.New(`vram/usage \(%\)/(\d+)$`), "memory_fraction", "fraction", 0.01},
 	}
 })
 
 // A deviceName is a pattern of names, and what the number of such a series is.
 type deviceName struct {
-	pattern *regexp.Regexp
+	pattern *lazyre.Regexp
 	name    string
 	unit    string
 	scale   float64

@@ -6,22 +6,23 @@
 package redact
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 const mask = "[masked]"
 
 // shapes match a credential by itself, after a character that is not part of a word
 // or a low line.
-var shapes = regexp.MustCompile(`(^|[^A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{18,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|nvapi-[A-Za-z0-9_-]{20,}|pypi-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|dckr_pat_[A-Za-z0-9_-]{20,})`)
+var shapes = lazyre.New(`(^|[^A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{18,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|nvapi-[A-Za-z0-9_-]{20,}|pypi-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|dckr_pat_[A-Za-z0-9_-]{20,})`)
 
 // keyBlock matches a private key between its two lines, or what there is of it.
-var keyBlock = regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----)(.*?)(-----END [A-Z ]*PRIVATE KEY-----|$)`)
+var keyBlock = lazyre.New(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----)(.*?)(-----END [A-Z ]*PRIVATE KEY-----|$)`)
 
 // webhook matches the secret part of an address to which anybody can post.
-var webhook = regexp.MustCompile(`(?i)(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[^\s"'<>\\]+`)
+var webhook = lazyre.New(`(?i)(hooks\.slack\.com/(?:services|workflows)/|discord(?:app)?\.com/api/webhooks/)[^\s"'<>\\]+`)
 
 // Pieces of the patterns of named values: an optional quote, which may be escaped
 // as in JSON within JSON, and a value: between quotes to the closing one, else to
@@ -36,35 +37,35 @@ const (
 // the value is secret; pairs match the name and the value of one setting in two
 // fields, as Kubernetes writes an environment.
 var (
-	assigned = regexp.MustCompile(`(?i)^([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `\s*[=:]\s*|\s+)` + value)
-	pairs    = regexp.MustCompile(`(?i)(\bname` + quote + `\s*[:=]\s*` + quote + `)([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `,?\s*` + quote + `value` + quote + `\s*[:=]\s*)` + value)
+	assigned = lazyre.New(`(?i)^([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `\s*[=:]\s*|\s+)` + value)
+	pairs    = lazyre.New(`(?i)(\bname` + quote + `\s*[:=]\s*` + quote + `)([A-Za-z0-9_.-]*)(` + named + `)(s?)(` + quote + `,?\s*` + quote + `value` + quote + `\s*[:=]\s*)` + value)
 )
 
 // userinfo matches the password in a URL, with or without a user before it.
-var userinfo = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@"']*:)([^\s"'<>]+)@([A-Za-z0-9\[])`)
+var userinfo = lazyre.New(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@"']*:)([^\s"'<>]+)@([A-Za-z0-9\[])`)
 
 // port is what follows a host's colon where no password does.
-var port = regexp.MustCompile(`^[0-9]{1,5}[/,;:?#)]`)
+var port = lazyre.New(`^[0-9]{1,5}[/,;:?#)]`)
 
 // userToken matches a token that stands in place of the user in a URL.
-var userToken = regexp.MustCompile(`(?i)(https?://)([^\s/:@"'<>?#]{12,})@`)
+var userToken = lazyre.New(`(?i)(https?://)([^\s/:@"'<>?#]{12,})@`)
 
 // cutUserinfo matches a password whose @ was cut off with the rest of the line:
 // what follows the colon is more than the digits of a port.
-var cutUserinfo = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*:)[0-9]*[^@\s/0-9:\\\]\[…][^@\s/]*$`)
+var cutUserinfo = lazyre.New(`(?i)([a-z][a-z0-9+.-]*://[^/\s:@]*:)[0-9]*[^@\s/0-9:\\\]\[…][^@\s/]*$`)
 
 // query matches the parameters that sign a URL or stand for a log-in.
-var query = regexp.MustCompile(`(?i)([?&](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|sig|signature|access_token|auth_token|token|key|api_key|apikey|auth|password|pwd|code)=)[^&\s"'<>\\]+`)
+var query = lazyre.New(`(?i)([?&](?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|sig|signature|access_token|auth_token|token|key|api_key|apikey|auth|password|pwd|code)=)[^&\s"'<>\\]+`)
 
 // bearer matches an authorisation header by its scheme, header one by its name.
 var (
-	bearer = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{12,}`)
-	header = regexp.MustCompile(`(?i)((?:proxy-)?authorization` + quote + `\s*[:=]\s*` + quote + `(?:token|apikey|api-key|digest|negotiate|ntlm|aws4-hmac-sha256|bearer|basic)\s+)[^\s"'\\][^"'\\\n]*`)
-	cookie = regexp.MustCompile(`(?i)(cookie` + quote + `\s*:\s*` + quote + `)[A-Za-z0-9_.%-]+=[^"'\\\n]+`)
+	bearer = lazyre.New(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{12,}`)
+	header = lazyre.New(`(?i)((?:proxy-)?authorization` + quote + `\s*[:=]\s*` + quote + `(?:token|apikey|api-key|digest|negotiate|ntlm|aws4-hmac-sha256|bearer|basic)\s+)[^\s"'\\][^"'\\\n]*`)
+	cookie = lazyre.New(`(?i)(cookie` + quote + `\s*:\s*` + quote + `)[A-Za-z0-9_.%-]+=[^"'\\\n]+`)
 )
 
 // commands match passwords among the arguments of programs that take one there.
-var commands = regexp.MustCompile(`(\bsshpass\s+-p\s*|\bcurl(?:\s[^\n|;]*?)?\s(?:-u|--user|--proxy-user)[\s=]*["']?[^\s:"']+:|\b(?:docker|podman|helm)\s+[^\n|;]*?login\s[^\n|;]*?(?:-p|--password)[\s=]+)("[^"]*"?|'[^']*'?|[^\s"']+)`)
+var commands = lazyre.New(`(\bsshpass\s+-p\s*|\bcurl(?:\s[^\n|;]*?)?\s(?:-u|--user|--proxy-user)[\s=]*["']?[^\s:"']+:|\b(?:docker|podman|helm)\s+[^\n|;]*?login\s[^\n|;]*?(?:-p|--password)[\s=]+)("[^"]*"?|'[^']*'?|[^\s"']+)`)
 
 // hints are lower-case pieces of which one stands in every text that has
 // something to mask; most lines have none and cost one pass each.
@@ -132,7 +133,7 @@ func Text(s string) string {
 
 // replace is re.ReplaceAllStringFunc with the groups. A match that stays may hold
 // the begin of another one in its value: the search goes on before it.
-func replace(re *regexp.Regexp, s string, fn func(groups []string) string) string {
+func replace(re *lazyre.Regexp, s string, fn func(groups []string) string) string {
 	var b strings.Builder
 	for {
 		m := re.FindStringSubmatchIndex(s)
@@ -263,13 +264,13 @@ func masked(v string) string {
 }
 
 // Names of tokens that a text is made of, and of counts of them.
-var ofText = regexp.MustCompile(`(?i)(?:^|[_.-])(?:pad|bos|eos|unk|sep|cls|mask|image|video|audio|special|stop|start|end|next|prev|first|last|per|num|max|min|n|new|added|additional|prompt|fim|decoder|sub|word)[_-]?$`)
+var ofText = lazyre.New(`(?i)(?:^|[_.-])(?:pad|bos|eos|unk|sep|cls|mask|image|video|audio|special|stop|start|end|next|prev|first|last|per|num|max|min|n|new|added|additional|prompt|fim|decoder|sub|word)[_-]?$`)
 
 // Names that say that the token, or the pass, logs in.
 var (
-	logsIn   = regexp.MustCompile(`(?i)(?:access|auth|api|hf|hub|github|gitlab|gh|git|wandb|session|security|bearer|refresh|id|tracking|registry|vault|bot|slack|secret|user|admin|root|db|database|mysql|pg|postgres|redis|mongo|rabbitmq|smtp|mail|ftp|ssh|sudo|proxy|ldap|login|docker|key|store)[_.-]?$`)
-	allUpper = regexp.MustCompile(`^[A-Z0-9_]+_$`)
-	plain    = regexp.MustCompile(`^[-+]?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?(?:[a-z/%]{0,8}|[KMGT]i?B?)$`)
+	logsIn   = lazyre.New(`(?i)(?:access|auth|api|hf|hub|github|gitlab|gh|git|wandb|session|security|bearer|refresh|id|tracking|registry|vault|bot|slack|secret|user|admin|root|db|database|mysql|pg|postgres|redis|mongo|rabbitmq|smtp|mail|ftp|ssh|sudo|proxy|ldap|login|docker|key|store)[_.-]?$`)
+	allUpper = lazyre.New(`^[A-Z0-9_]+_$`)
+	plain    = lazyre.New(`^[-+]?[0-9][0-9.,]*(?:e[-+]?[0-9]+)?(?:[a-z/%]{0,8}|[KMGT]i?B?)$`)
 )
 
 // secret reports whether the value v that is given, after sep, to the name

@@ -1,11 +1,11 @@
 package remedy
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // flags name the command-line options by which launchers and training scripts
@@ -13,17 +13,17 @@ import (
 // run's own is left alone: then the flag means something else.
 var flags = []struct {
 	now, next string // facts: the run's value and the computed one
-	option    *regexp.Regexp
+	option    *lazyre.Regexp
 }{
-	{"run.batch", "fix.micro_batch", regexp.MustCompile(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_]train[-_]batch[-_]size|train[-_](?:micro[-_])?batch[-_]size(?:[-_]per[-_]gpu)?|(?:micro|device)[-_]batch[-_]size|batch[-_]size|batch|bs)[ =])(\d+)\b`)},
-	{"run.eval_batch", "fix.eval_batch", regexp.MustCompile(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_])?(?:eval|val)[-_](?:micro[-_])?batch[-_]size[ =])(\d+)\b`)},
-	{"run.accumulation", "fix.accumulation", regexp.MustCompile(`((?:^|\s)-{1,2}(?:gradient[-_]accumulation[-_]steps|grad[-_]accum(?:ulation)?(?:[-_]steps)?|accum(?:ulate)?(?:[-_]steps|[-_]grad[-_]batches)?|accumulation[-_]steps|ga)[ =])(\d+)\b`)},
+	{"run.batch", "fix.micro_batch", lazyre.New(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_]train[-_]batch[-_]size|train[-_](?:micro[-_])?batch[-_]size(?:[-_]per[-_]gpu)?|(?:micro|device)[-_]batch[-_]size|batch[-_]size|batch|bs)[ =])(\d+)\b`)},
+	{"run.eval_batch", "fix.eval_batch", lazyre.New(`((?:^|\s)-{1,2}(?:per[-_](?:device|gpu)[-_])?(?:eval|val)[-_](?:micro[-_])?batch[-_]size[ =])(\d+)\b`)},
+	{"run.accumulation", "fix.accumulation", lazyre.New(`((?:^|\s)-{1,2}(?:gradient[-_]accumulation[-_]steps|grad[-_]accum(?:ulation)?(?:[-_]steps)?|accum(?:ulate)?(?:[-_]steps|[-_]grad[-_]batches)?|accumulation[-_]steps|ga)[ =])(\d+)\b`)},
 }
 
 var (
-	toFile     = regexp.MustCompile(`\s+(?:\|&?\s*tee(?:\s+-\S+)*\s+[^\s"'|;&]+|(?:&|\d)?>>?\s*[^\s"'|;&]+)$`)
-	errorsToo  = regexp.MustCompile(`\s+2>&1$`)
-	background = regexp.MustCompile(`\s*&$`)
+	toFile     = lazyre.New(`\s+(?:\|&?\s*tee(?:\s+-\S+)*\s+[^\s"'|;&]+|(?:&|\d)?>>?\s*[^\s"'|;&]+)$`)
+	errorsToo  = lazyre.New(`\s+2>&1$`)
+	background = lazyre.New(`\s*&$`)
 )
 
 // withoutOutput drops the redirections that end a command: run again as it
@@ -45,12 +45,12 @@ func withoutOutput(command string) string {
 }
 
 // rateOption takes the learning rate, which is no whole number.
-var rateOption = regexp.MustCompile(`((?:^|\s)-{1,2}(?:lr|learning[-_]rate|base[-_]lr|max[-_]lr|peak[-_]lr)[ =])([\d.]+(?:[eE][-+]?\d+)?)`)
+var rateOption = lazyre.New(`((?:^|\s)-{1,2}(?:lr|learning[-_]rate|base[-_]lr|max[-_]lr|peak[-_]lr)[ =])([\d.]+(?:[eE][-+]?\d+)?)`)
 
 // The options that ask for fp16: a switch of that name, or a precision.
 var (
-	halfSwitch = regexp.MustCompile(`((?:^|\s)--(?:use[-_])?)fp16((?:[ =](?i:true|1))?(?:\s|$))`)
-	halfOption = regexp.MustCompile(`((?:^|\s)--(?:mixed[-_]precision|precision|dtype|torch[-_]dtype|amp[-_]dtype|amp)[ =])(fp16|float16|16-mixed|16|half)(\s|$)`)
+	halfSwitch = lazyre.New(`((?:^|\s)--(?:use[-_])?)fp16((?:[ =](?i:true|1))?(?:\s|$))`)
+	halfOption = lazyre.New(`((?:^|\s)--(?:mixed[-_]precision|precision|dtype|torch[-_]dtype|amp[-_]dtype|amp)[ =])(fp16|float16|16-mixed|16|half)(\s|$)`)
 )
 
 // withChange puts the computed values into the run's own command. It reports

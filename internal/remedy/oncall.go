@@ -2,7 +2,6 @@ package remedy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A Run is what the decisions of the person on call rest on, beside the causes.
@@ -125,7 +125,7 @@ func cordon(c Cause, r Run) []incident.Cordon {
 }
 
 // stepOf finds the step in the name of a checkpoint.
-var stepOf = regexp.MustCompile(`(?i)(?:checkpoint|ckpt|iter|iteration|global_?step|step|model)[-_=]?0*(\d{1,15})(?:\D|$)`)
+var stepOf = lazyre.New(`(?i)(?:checkpoint|ckpt|iter|iteration|global_?step|step|model)[-_=]?0*(\d{1,15})(?:\D|$)`)
 
 // StepOfPath is the step that a checkpoint's path names, None if it names none.
 func StepOfPath(path string) int64 {
@@ -141,7 +141,7 @@ func StepOfPath(path string) int64 {
 }
 
 // resumes is the option by which training scripts take the checkpoint to resume from.
-var resumes = regexp.MustCompile(`(?:^|\s)-{1,2}(?:resume|resume[-_]from(?:[-_]checkpoint)?|load|load[-_]checkpoint|checkpoint[-_]path|ckpt[-_]path|init[-_]from)[= ](\S+)`)
+var resumes = lazyre.New(`(?:^|\s)-{1,2}(?:resume|resume[-_]from(?:[-_]checkpoint)?|load|load[-_]checkpoint|checkpoint[-_]path|ckpt[-_]path|init[-_]from)[= ](\S+)`)
 
 // resumedAt is the step of the checkpoint that a command names, None if it names none.
 func resumedAt(command string) int64 {
@@ -296,24 +296,24 @@ func reproduce(causes []Cause, l *incident.Lost, known evidence.Known, r Run) *i
 
 // A size is how one launcher takes the number of processes and hosts.
 type size struct {
-	launcher *regexp.Regexp
-	perHost  *regexp.Regexp // processes on each host
-	total    *regexp.Regexp // processes in all
-	hosts    *regexp.Regexp
+	launcher *lazyre.Regexp
+	perHost  *lazyre.Regexp // processes on each host
+	total    *lazyre.Regexp // processes in all
+	hosts    *lazyre.Regexp
 }
 
 // meeting are the options by which torchrun's processes of several hosts find each
 // other; on one host --standalone takes their place.
-var meeting = regexp.MustCompile(`\s--(?:node[-_]rank|rdzv[-_](?:backend|endpoint|id|conf)|master[-_](?:addr|port))[= ]\S+|\s--standalone\b`)
+var meeting = lazyre.New(`\s--(?:node[-_]rank|rdzv[-_](?:backend|endpoint|id|conf)|master[-_](?:addr|port))[= ]\S+|\s--standalone\b`)
 
 // sizes are the options by which launchers take the number of processes and hosts
 // (torchrun, accelerate, deepspeed, srun, mpirun).
 var sizes = []size{
-	{regexp.MustCompile(`\b(?:torchrun|torch\.distributed\.(?:run|launch))\b`), regexp.MustCompile(`(--nproc[-_]per[-_]node[= ])(\S+)`), nil, regexp.MustCompile(`(--nnodes[= ])(\S+)`)},
-	{regexp.MustCompile(`\baccelerate launch\b`), nil, regexp.MustCompile(`(--num_processes[= ])(\S+)`), regexp.MustCompile(`(--num_machines[= ])(\S+)`)},
-	{regexp.MustCompile(`\bdeepspeed\s`), regexp.MustCompile(`(--num_gpus[= ])(\S+)`), nil, regexp.MustCompile(`(--num_nodes[= ])(\S+)`)},
-	{regexp.MustCompile(`\bsrun\s`), regexp.MustCompile(`(--ntasks-per-node[= ])(\S+)`), regexp.MustCompile(`((?:-n |--ntasks[= ]))(\S+)`), regexp.MustCompile(`((?:-N |--nodes[= ]))(\S+)`)},
-	{regexp.MustCompile(`\bmpi(?:run|exec)\s`), nil, regexp.MustCompile(`(-n?p? )(\d+)`), nil},
+	{lazyre.New(`\b(?:torchrun|torch\.distributed\.(?:run|launch))\b`), lazyre.New(`(--nproc[-_]per[-_]node[= ])(\S+)`), nil, lazyre.New(`(--nnodes[= ])(\S+)`)},
+	{lazyre.New(`\baccelerate launch\b`), nil, lazyre.New(`(--num_processes[= ])(\S+)`), lazyre.New(`(--num_machines[= ])(\S+)`)},
+	{lazyre.New(`\bdeepspeed\s`), lazyre.New(`(--num_gpus[= ])(\S+)`), nil, lazyre.New(`(--num_nodes[= ])(\S+)`)},
+	{lazyre.New(`\bsrun\s`), lazyre.New(`(--ntasks-per-node[= ])(\S+)`), lazyre.New(`((?:-n |--ntasks[= ]))(\S+)`), lazyre.New(`((?:-N |--nodes[= ]))(\S+)`)},
+	{lazyre.New(`\bmpi(?:run|exec)\s`), nil, lazyre.New(`(-n?p? )(\d+)`), nil},
 }
 
 // withSize is the command for that many ranks on that many hosts. It reports
@@ -328,7 +328,7 @@ func withSize(command string, ranks, hosts int) (string, bool) {
 			continue
 		}
 		found := false
-		put := func(re *regexp.Regexp, n int) {
+		put := func(re *lazyre.Regexp, n int) {
 			if re == nil || !re.MatchString(command) {
 				return
 			}

@@ -5,12 +5,12 @@ package remedy
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A Leading is the hypothesis to act on.
@@ -125,7 +125,7 @@ func command(text string, values map[string]evidence.Value) string {
 }
 
 // ofTrainer are the places of edits that only a run under transformers' Trainer has.
-var ofTrainer = regexp.MustCompile(`Trainer|TrainingArguments|Config`)
+var ofTrainer = lazyre.New(`Trainer|TrainingArguments|Config`)
 
 // edits picks those of the stack that the log shows: the framework whose
 // settings the person changes first, then the ones below it, then plain PyTorch,

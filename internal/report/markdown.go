@@ -3,12 +3,12 @@ package report
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"sort"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Bounds of a markdown report that is not asked for in full: it goes into an
@@ -82,11 +82,11 @@ func (w *words) title() string {
 const special = "`*_{}[]<>#|~&@$\\^"
 
 var (
-	hexWord   = regexp.MustCompile(`^[0-9a-f]{7,64}$`)            // hosts link what looks like a commit
-	reference = regexp.MustCompile(`^[A-Za-z]+-[0-9]+$`)          // GH-12, JIRA-12
-	emoji     = regexp.MustCompile(`:[A-Za-z0-9+-]+:`)            // :tada:
-	autolink  = regexp.MustCompile(`(?i)://|www\.|mailto:|xmpp:`) // what is linked without markup
-	listStart = regexp.MustCompile(`^([-+=]+|[0-9]+[.)])$`)       // would begin a list or underline a heading
+	hexWord   = lazyre.New(`^[0-9a-f]{7,64}$`)            // hosts link what looks like a commit
+	reference = lazyre.New(`^[A-Za-z]+-[0-9]+$`)          // GH-12, JIRA-12
+	emoji     = lazyre.New(`:[A-Za-z0-9+-]+:`)            // :tada:
+	autolink  = lazyre.New(`(?i)://|www\.|mailto:|xmpp:`) // what is linked without markup
+	listStart = lazyre.New(`^([-+=]+|[0-9]+[.)])$`)       // would begin a list or underline a heading
 )
 
 // mdText writes prose that may hold words from a log. A word that markdown could
@@ -136,13 +136,13 @@ func trimCommand(s string) (head, core, tail string) {
 const maxCodeRun = 24
 
 var (
-	method    = regexp.MustCompile(`^\([^()]*\)\.[a-z_]+\(`) // of what stands in parentheses
-	callStart = regexp.MustCompile(`[A-Za-z0-9_\])]\(`)
-	program   = regexp.MustCompile(`^\(?(?:cat|dcgmi|df|dmesg|docker|du|echo|findmnt|free|fuser|grep|journalctl|kubectl|ls|lsof|namei|nc|nvidia-smi|ps|py-spy|python3?|quota|sacct|scontrol|squeue|ssh|torchrun|uname)$`)
-	argument  = regexp.MustCompile(`^(?:--?[A-Za-z0-9]|[|'"/$~]|[A-Z]+[.,;:)]*$|\S*=)`)
-	bareFlag  = regexp.MustCompile(`^--?[A-Za-z][\w-]*$`)
-	subject   = regexp.MustCompile(`^[A-Za-z0-9][\w.,/:-]*$`)
-	prose     = regexp.MustCompile(`^(?:a|after|an|and|as|at|before|beside|by|during|each|every|for|from|in|inside|is|lists|of|on|or|per|shows|the|then|to|until|while|with)$`)
+	method    = lazyre.New(`^\([^()]*\)\.[a-z_]+\(`) // of what stands in parentheses
+	callStart = lazyre.New(`[A-Za-z0-9_\])]\(`)
+	program   = lazyre.New(`^\(?(?:cat|dcgmi|df|dmesg|docker|du|echo|findmnt|free|fuser|grep|journalctl|kubectl|ls|lsof|namei|nc|nvidia-smi|ps|py-spy|python3?|quota|sacct|scontrol|squeue|ssh|torchrun|uname)$`)
+	argument  = lazyre.New(`^(?:--?[A-Za-z0-9]|[|'"/$~]|[A-Z]+[.,;:)]*$|\S*=)`)
+	bareFlag  = lazyre.New(`^--?[A-Za-z][\w-]*$`)
+	subject   = lazyre.New(`^[A-Za-z0-9][\w.,/:-]*$`)
+	prose     = lazyre.New(`^(?:a|after|an|and|as|at|before|beside|by|during|each|every|for|from|in|inside|is|lists|of|on|or|per|shows|the|then|to|until|while|with)$`)
 )
 
 // leads reports whether an argument follows within two words of a command.

@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // several is plural with the thousands apart, for what there may be very many of.
@@ -52,7 +52,7 @@ func answerTone(a string) string {
 	return "open"
 }
 
-var plainWord = regexp.MustCompile(`^[a-z]+[ :;,]`)
+var plainWord = lazyre.New(`^[a-z]+[ :;,]`)
 
 // deviceVerdict says in lines what the device's part of the page shows in full. The
 // first line stands for the device where several are listed.
@@ -261,7 +261,7 @@ func innermost(frame string) string {
 }
 
 // longPath is all but the last two parts of a path in a frame.
-var longPath = regexp.MustCompile(`\([^()]*/([^/()]+/[^/()]+:\d+\))$`)
+var longPath = lazyre.New(`\([^()]*/([^/()]+/[^/()]+:\d+\))$`)
 
 // shortFrame is a frame of Python with a short path, or one of C++ without parameters.
 func shortFrame(frame string) string {

@@ -2,10 +2,10 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // executive is the incident in at most six sentences: what was lost, why, how
@@ -59,11 +59,11 @@ func (w *words) executive(v verdict) []string {
 
 // technical are the marks of text for a keyboard: environment variables, paths,
 // flags, calls, tools.
-var technical = regexp.MustCompile("[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:^|[\\s(])/[a-z]+/|(?:^|\\s)--?[a-zA-Z][\\w-]*|\\w\\(|`|\\w=\\w|\\b\\w+_\\w+\\b|" +
+var technical = lazyre.New("[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:^|[\\s(])/[a-z]+/|(?:^|\\s)--?[a-zA-Z][\\w-]*|\\w\\(|`|\\w=\\w|\\b\\w+_\\w+\\b|" +
 	`\b(?:py-spy|dmesg|sacct|scontrol|squeue|journalctl|nvidia-smi|dcgmi|grep|kubectl|torchrun|df|findmnt|ibstat|namei|strace|gdb)\b`)
 
 // aside is a remark in parentheses.
-var aside = regexp.MustCompile(` ?\([^()]*\)`)
+var aside = lazyre.New(` ?\([^()]*\)`)
 
 // plainly is s without what only a keyboard understands, "" where that is the
 // point of it.
@@ -115,10 +115,10 @@ func (w *words) plainRemedy() (do, check string) {
 
 // typed marks what only stands in a command: an environment variable, a flag, a
 // stack dumper.
-var typed = regexp.MustCompile(`[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:^|\s)--[a-z]|py-spy`)
+var typed = lazyre.New(`[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:^|\s)--[a-z]|py-spy`)
 
 // asksFor begins a sentence that tells somebody to do something.
-var asksFor = regexp.MustCompile(`^(?i:run|rerun|resume|repeat|start|restart|compare|check|look|watch|print|train|load|read|set|use|take|log|try|measure)\b`)
+var asksFor = lazyre.New(`^(?i:run|rerun|resume|repeat|start|restart|compare|check|look|watch|print|train|load|read|set|use|take|log|try|measure)\b`)
 
 // plainVerdict is a verdict with what to do and to check in plain words.
 func (w *words) plainVerdict() verdict {

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // cleanedTracker is a copy of t in which no text can steer or reorder what surrounds it.
@@ -420,7 +420,7 @@ func (p *page) runRest(v *runView) {
 }
 
 // telling are the settings that a failure is most often about.
-var telling = regexp.MustCompile(`(?i)batch|(^|[._/])lr$|learning_rate|precision|dtype|fp16|bf16|clip|accum|seq|world_size`)
+var telling = lazyre.New(`(?i)batch|(^|[._/])lr$|learning_rate|precision|dtype|fp16|bf16|clip|accum|seq|world_size`)
 
 // settingsOf are a run's settings as name=value, those that failures are about first.
 func settingsOf(r *incident.TrackedRun) []string {

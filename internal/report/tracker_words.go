@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // trackerWords names the tracker of a run; one without a name that people write keeps its own.
@@ -454,7 +454,7 @@ func (v *runView) statusVariants() []string {
 }
 
 // ordinary are words that begin a sentence and are no names.
-var ordinary = regexp.MustCompile(`^(The|Its|It|No|A|An|Nothing|There|This|That|What|Since|Where) `)
+var ordinary = lazyre.New(`^(The|Its|It|No|A|An|Nothing|There|This|That|What|Since|Where) `)
 
 // lowerPlain is lower for what begins with a word that is no name.
 func lowerPlain(s string) string {

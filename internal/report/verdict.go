@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A verdict is the incident in five lines: what came first and where, how sure,
@@ -42,7 +42,7 @@ func (w *words) verdictOf() verdict {
 }
 
 // codeWord is a first word that is to be typed as it stands.
-var codeWord = regexp.MustCompile(`^(?:(?:cat|df|dcgmi|dmesg|docker|echo|export|findmnt|for [a-z]+ in|free -[a-z]|fuser|grep|ibstat|inquest|journalctl|kubectl|ls|lsof|namei|nc|nvidia-smi|` +
+var codeWord = lazyre.New(`^(?:(?:cat|df|dcgmi|dmesg|docker|echo|export|findmnt|for [a-z]+ in|free -[a-z]|fuser|grep|ibstat|inquest|journalctl|kubectl|ls|lsof|namei|nc|nvidia-smi|` +
 	`ps|py-spy|python3?|quota|sacct|scontrol|sinfo|squeue|ssh|sudo|torchrun|uname)(?:[ ,;]|$)|[a-z][\w-]*[_.(=/$]\S)`)
 
 // begun is s with a capital at its start; what begins with code, which a capital
@@ -322,7 +322,7 @@ func damaged(inc *incident.Incident) []incident.Artifact {
 }
 
 // cutOff are the words of decoders about a file that stops before its end.
-var cutOff = regexp.MustCompile(`(?i)unexpected EOF|ends early|truncated|cut off|short read`)
+var cutOff = lazyre.New(`(?i)unexpected EOF|ends early|truncated|cut off|short read`)
 
 // damageWords say what is wrong with an artifact.
 func (w *words) damageWords(a *incident.Artifact) string {

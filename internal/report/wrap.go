@@ -1,10 +1,11 @@
 package report
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // columns is the width of s on a terminal.
@@ -64,7 +65,7 @@ func fitted(n int, variants ...string) string {
 }
 
 // remark is what a sentence says in parentheses.
-var remark = regexp.MustCompile(` \([^()]*\)`)
+var remark = lazyre.New(` \([^()]*\)`)
 
 // leading are words that want another one behind them.
 var leading = map[string]bool{"a": true, "an": true, "the": true, "of": true, "on": true, "in": true, "to": true, "at": true, "by": true, "for": true, "from": true,

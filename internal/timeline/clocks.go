@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // What is assumed of clocks, beside what the artifacts show.
@@ -122,7 +122,7 @@ func (c *clocks) of(n clockName) int {
 
 // agentFolder matches the logs that one torchrun agent redirects: it makes the folder
 // of the run itself, with a random name, on its own host.
-var agentFolder = regexp.MustCompile(`^(.*[^/]_[a-z0-9_]{8})/attempt_\d+/\d+/[^/]+$`)
+var agentFolder = lazyre.New(`^(.*[^/]_[a-z0-9_]{8})/attempt_\d+/\d+/[^/]+$`)
 
 // clockOf is the clock of a time of a rank on host in a source. Where the host has no
 // name, the logs of one agent still are of one host.

@@ -3,18 +3,18 @@ package timeline
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // elasticDir matches the folder that torchrun keeps for one worker of one start:
 // attempt_<k>/<local rank>, below a folder of the run.
-var elasticDir = regexp.MustCompile(`(?:^|[/!])attempt_\d+/\d+$`)
+var elasticDir = lazyre.New(`(?:^|[/!])attempt_\d+/\d+$`)
 
 // workerDir is the folder of the worker whose file a source is, "" where it lies in
 // no such folder.
@@ -270,7 +270,7 @@ func (t *Timeline) seatsByNumber() {
 
 // downReasons are the words by which the scheduler says that a node does not answer any
 // more, in its state or the reason that it keeps.
-var downReasons = regexp.MustCompile(`(?i)not responding|unexpectedly rebooted|^down|not_responding|no_respond`)
+var downReasons = lazyre.New(`(?i)not responding|unexpectedly rebooted|^down|not_responding|no_respond`)
 
 // maxGone bounds the records of lost nodes; where so many are lost, none is named.
 const maxGone = 256

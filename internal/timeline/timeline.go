@@ -6,13 +6,13 @@ package timeline
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A Source is one artifact with everything that was read from it, events and
@@ -209,7 +209,7 @@ func runlike(s *Source) bool {
 }
 
 // laterTry matches the word by which a file name calls itself a later try.
-var laterTry = regexp.MustCompile(`(?:^|[-_.])((?:retry|rerun|relaunch|restart|attempt|resume)(?:e?d)?[-_.]?\d*)(?:[-_.]|$)`)
+var laterTry = lazyre.New(`(?:^|[-_.])((?:retry|rerun|relaunch|restart|attempt|resume)(?:e?d)?[-_.]?\d*)(?:[-_.]|$)`)
 
 // retryName reports whether a file's name calls itself a later try, and which:
 // the word and what follows it, less the ending.
@@ -530,7 +530,7 @@ func (t *Timeline) copies() {
 
 // rankTags are the prefixes that torchrun and torch.distributed set before the
 // lines of a rank.
-var rankTags = regexp.MustCompile(`^(?:\[(?:[A-Za-z_]+|rank)\d+\]:\s*)+`)
+var rankTags = lazyre.New(`^(?:\[(?:[A-Za-z_]+|rank)\d+\]:\s*)+`)
 
 func bare(text string) string { return rankTags.ReplaceAllString(text, "") }
 
@@ -631,8 +631,8 @@ func (t *Timeline) sequence() []int {
 }
 
 var (
-	launcher = regexp.MustCompile(`(?:^|[\s/])(?:torchrun|accelerate launch|deepspeed|srun|mpirun|mpiexec|horovodrun|python[\d.]* -m torch\.distributed\.(?:run|launch))(?:\s|$)`)
-	program  = regexp.MustCompile(`(?:^|[\s/])(?:python[\d.]*\s|(?:bash|sh)\s+\S|\S+\.(?:py|sh)(?:\s|$))`)
+	launcher = lazyre.New(`(?:^|[\s/])(?:torchrun|accelerate launch|deepspeed|srun|mpirun|mpiexec|horovodrun|python[\d.]* -m torch\.distributed\.(?:run|launch))(?:\s|$)`)
+	program  = lazyre.New(`(?:^|[\s/])(?:python[\d.]*\s|(?:bash|sh)\s+\S|\S+\.(?:py|sh)(?:\s|$))`)
 )
 
 // running ranks a shell command by how surely it starts a training run: a

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A Run is one run with all artifacts that hold parts of it.
@@ -58,8 +58,8 @@ const (
 )
 
 var (
-	lossName = regexp.MustCompile(`(^|[/._ -])loss($|[/._ -])|lm loss|nll|ppl|perplexity`)
-	gradName = regexp.MustCompile(`grad[_ -]?norm|^gnorm$|[/._]gnorm$`)
+	lossName = lazyre.New(`(^|[/._ -])loss($|[/._ -])|lm loss|nll|ppl|perplexity`)
+	gradName = lazyre.New(`grad[_ -]?norm|^gnorm$|[/._]gnorm$`)
 )
 
 // canonical are the names that series have whatever a tracker calls them.
@@ -91,9 +91,9 @@ func classify(t *evidence.Track) (class, string) {
 // Patterns of folders that are parts of one run: what Hugging Face's Trainer saves at each
 // checkpoint, and what OpenMMLab's runners make at each start.
 var (
-	checkpoint = regexp.MustCompile(`(^|/)checkpoint-\d+$`)
-	started    = regexp.MustCompile(`(^|/)\d{8}_\d{6}(/vis_data)?$`)
-	stamped    = regexp.MustCompile(`\d{8}[_-]\d{6}`)
+	checkpoint = lazyre.New(`(^|/)checkpoint-\d+$`)
+	started    = lazyre.New(`(^|/)\d{8}_\d{6}(/vis_data)?$`)
+	stamped    = lazyre.New(`\d{8}[_-]\d{6}`)
 )
 
 // home is the folder that all parts of a run lie in.
@@ -450,7 +450,7 @@ func equal(a, b, share float64) bool {
 }
 
 // version is a folder that Lightning numbers.
-var version = regexp.MustCompile(`^(.*/|)version_(\d+)(?:/metrics\.csv)?$`)
+var version = lazyre.New(`^(.*/|)version_(\d+)(?:/metrics\.csv)?$`)
 
 // predecessors names for each of Lightning's numbered folders the one before it: a resumed
 // run goes on in a folder of its own.

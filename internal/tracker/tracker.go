@@ -15,6 +15,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Options say how runs are shown.
@@ -149,7 +150,7 @@ func Glob(pattern string) func(string) bool {
 	}
 	re := regexp.QuoteMeta(pattern)
 	re = strings.ReplaceAll(strings.ReplaceAll(re, `\*`, ".*"), `\?`, ".")
-	compiled := regexp.MustCompile("(?s)^" + re + "$")
+	compiled := lazyre.New("(?s)^" + re + "$")
 	return compiled.MatchString
 }
 

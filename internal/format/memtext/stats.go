@@ -1,9 +1,10 @@
 package memtext
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Keys are the literals that announce a figure of memory_stats in a line.
@@ -21,7 +22,7 @@ var figureOf = map[string]string{"allocated": Allocated, "active": Active, "requ
 
 // keyed matches a key and its value, as a dictionary, a list of pairs, JSON (also
 // inside a string) or plain text have them.
-var keyed = regexp.MustCompile(`(\\?['"])?\b((allocated|active|requested|reserved|inactive_split)_bytes\.all\.(current|peak)|num_alloc_retries|num_ooms)\b(?:\\?['"]\]?)?[ \t]*[:=,|]?[ \t]*(-?\d{1,19})\b`)
+var keyed = lazyre.New(`(\\?['"])?\b((allocated|active|requested|reserved|inactive_split)_bytes\.all\.(current|peak)|num_alloc_retries|num_ooms)\b(?:\\?['"]\]?)?[ \t]*[:=,|]?[ \t]*(-?\d{1,19})\b`)
 
 // An Entry is one key with its value.
 type Entry struct {

@@ -6,9 +6,10 @@ package memtext
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A Range is a count of bytes that was printed in whole units: every number from
@@ -49,12 +50,12 @@ var rows = map[string]struct {
 }
 
 var (
-	titleLine    = regexp.MustCompile(`^\|PyTorch[A-Z]{2,5}memorysummary,deviceID(\d{1,4})\|$`)
-	countersLine = regexp.MustCompile(`^\|[A-Z]{2,5}OOMs:(\d{1,18})\|[a-z]{2,5}Mallocretries:(\d{1,18})\|$`)
-	headLine     = regexp.MustCompile(`^\|Metric\|CurUsage\|PeakUsage\|`)
-	rowLine      = regexp.MustCompile(`^\|([A-Z][A-Za-z-]{6,24}|from(?:large|small)pool)\|(-?\d{1,19})([A-Za-z]{0,3})\|(-?\d{1,19})([A-Za-z]{0,3})\|-?\d{1,19}[A-Za-z]{0,3}\|-?\d{1,19}[A-Za-z]{0,3}\|$`)
+	titleLine    = lazyre.New(`^\|PyTorch[A-Z]{2,5}memorysummary,deviceID(\d{1,4})\|$`)
+	countersLine = lazyre.New(`^\|[A-Z]{2,5}OOMs:(\d{1,18})\|[a-z]{2,5}Mallocretries:(\d{1,18})\|$`)
+	headLine     = lazyre.New(`^\|Metric\|CurUsage\|PeakUsage\|`)
+	rowLine      = lazyre.New(`^\|([A-Z][A-Za-z-]{6,24}|from(?:large|small)pool)\|(-?\d{1,19})([A-Za-z]{0,3})\|(-?\d{1,19})([A-Za-z]{0,3})\|-?\d{1,19}[A-Za-z]{0,3}\|-?\d{1,19}[A-Za-z]{0,3}\|$`)
 	// What begins a table, also where a terminal cut the line.
-	opening = regexp.MustCompile(`^\|\s*(?:PyTorch [A-Z]{2,5} memory|[A-Z]{2,5} OOMs:)`)
+	opening = lazyre.New(`^\|\s*(?:PyTorch [A-Z]{2,5} memory|[A-Z]{2,5} OOMs:)`)
 )
 
 // Opens reports whether a table may begin in text: with its title or, where that

@@ -12,16 +12,16 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // RunFolder is what the folder of a run is called.
-var RunFolder = regexp.MustCompile(`^[0-9a-f]{32}$`)
+var RunFolder = lazyre.New(`^[0-9a-f]{32}$`)
 
 // InRun splits the slash path of a file of a run into the run's folder, which is named by
 // an id, and the file's path below it: metrics/KEY, params/KEY, tags/KEY, where a key may hold

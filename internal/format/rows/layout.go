@@ -5,9 +5,10 @@ import (
 	"maps"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // NoStep stands for a step that is not stated.
@@ -544,7 +545,7 @@ func (l *Layout) EpochLength() int64 {
 	return l.iters.length
 }
 
-var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
+var checkpoint = lazyre.New(`^checkpoint-\d+$`)
 
 // An Identity tells runs apart.
 type Identity struct {

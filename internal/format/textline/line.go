@@ -7,9 +7,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Max is how many bytes of one line are looked at.
@@ -70,7 +71,7 @@ func Each(ctx context.Context, r io.Reader, f, long func(Line)) error {
 }
 
 // escapes are terminal sequences: CSI, OSC up to its end, and those of two bytes.
-var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`)
+var escapes = lazyre.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`)
 
 // Clean returns s as valid UTF-8 without terminal sequences and control characters
 // other than tabs.

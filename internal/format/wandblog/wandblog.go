@@ -31,10 +31,10 @@ package wandblog
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/format/protowire"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Ident is how a log begins, Header its whole header.
@@ -380,7 +380,7 @@ func DecodeTBRecord(body []byte) (dir string, err error) {
 	return dir, m.Err()
 }
 
-var runFolder = regexp.MustCompile(`^(?:offline-)?run-(\d{8}_\d{6})-(.+)$`)
+var runFolder = lazyre.New(`^(?:offline-)?run-(\d{8}_\d{6})-(.+)$`)
 
 // ParseFolder takes the name of a run's folder apart: when it began, by the clock on its wall, and its
 // id. Both are "" for any other name.

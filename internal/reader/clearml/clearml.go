@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +28,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/format/jsonline"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -211,7 +211,7 @@ func millis(n *jsontree.Node) float64 {
 	return v / 1e3
 }
 
-var states = regexp.MustCompile(`(NaN|inf) value encountered\. Reporting it as '([^']{1,40})'`)
+var states = lazyre.New(`(NaN|inf) value encountered\. Reporting it as '([^']{1,40})'`)
 
 // log reads the console output, and in it the lines that state substitutes.
 func (o *offline) log(ctx context.Context, src io.Reader, artifact string) error {

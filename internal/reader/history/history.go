@@ -15,11 +15,11 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/rows"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -65,7 +65,7 @@ func companion(base string, head []byte) bool {
 	return false
 }
 
-var stamped = regexp.MustCompile(`^\d{8}_\d{6}\.json$`)
+var stamped = lazyre.New(`^\d{8}_\d{6}\.json$`)
 
 // Anchor gives hparams.yaml to Lightning's table, the other files of a Ray trial to
 // its result.json, and the second copy of MMEngine's scalars to the first.

@@ -1,12 +1,12 @@
 package kernlog
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A pair is one instant on both clocks of a host.
@@ -40,16 +40,16 @@ const (
 var (
 	// setClock is what the kernel says when it takes the date from the board's clock
 	// (drivers/rtc/class.c): before 5.0 with a blank, since with T.
-	setClock  = regexp.MustCompile(`setting system clock to (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) UTC`)
-	bootTime  = regexp.MustCompile(`^btime (\d{9,11})$`)
-	upSince   = regexp.MustCompile(`^(?:\s*system boot\s+)?(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?)\s*$`)
-	whoBoot   = regexp.MustCompile(`^\s*system boot\s+\d{4}`)
-	upLine    = regexp.MustCompile(`^\s*(\d\d):(\d\d)(?::(\d\d))? up +(?:(\d+) days?, +)?(?:(\d+):(\d\d)|(\d+) min),`)
-	procUp    = regexp.MustCompile(`^(\d{1,10}\.\d\d) \d{1,12}\.\d\d$`)
-	dateLine  = regexp.MustCompile(`^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:([A-Z]{3,5}|[+-]\d\d) )?\d{4}$`)
-	date2     = regexp.MustCompile(`^[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (?:AM|PM) [A-Z]{3,5}$`)
-	isoLine   = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?)(Z|[+-]\d\d:?\d\d)?$`)
-	shellLine = regexp.MustCompile(`^(?:\S+@\S+[$#] |[$#] |\+ )(.+)$`)
+	setClock  = lazyre.New(`setting system clock to (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) UTC`)
+	bootTime  = lazyre.New(`^btime (\d{9,11})$`)
+	upSince   = lazyre.New(`^(?:\s*system boot\s+)?(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?)\s*$`)
+	whoBoot   = lazyre.New(`^\s*system boot\s+\d{4}`)
+	upLine    = lazyre.New(`^\s*(\d\d):(\d\d)(?::(\d\d))? up +(?:(\d+) days?, +)?(?:(\d+):(\d\d)|(\d+) min),`)
+	procUp    = lazyre.New(`^(\d{1,10}\.\d\d) \d{1,12}\.\d\d$`)
+	dateLine  = lazyre.New(`^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:([A-Z]{3,5}|[+-]\d\d) )?\d{4}$`)
+	date2     = lazyre.New(`^[A-Z][a-z]{2} +\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (?:AM|PM) [A-Z]{3,5}$`)
+	isoLine   = lazyre.New(`^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?)(Z|[+-]\d\d:?\d\d)?$`)
+	shellLine = lazyre.New(`^(?:\S+@\S+[$#] |[$#] |\+ )(.+)$`)
 )
 
 func (c *clocks) add(p pair) {

@@ -1,12 +1,12 @@
 package kernlog
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A shape is a way in which a record is framed.
@@ -73,20 +73,20 @@ type framer struct {
 }
 
 var (
-	facilityLevel = regexp.MustCompile(`^(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]) *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: `)
-	priority      = regexp.MustCompile(`^<\d{1,3}>`)
-	deltaMark     = regexp.MustCompile(`^ <[ \d.+-]+>\]`)
-	callerMark    = regexp.MustCompile(`^\[ *[TC]\d+(?:@C\d+)?\] ?`)
-	deltaFrame    = regexp.MustCompile(`^\[ *\+(\d+\.\d{6})\] ?`)
-	hourFrame     = regexp.MustCompile(`^\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\] ?`)
-	dateFrame     = regexp.MustCompile(`^\[([A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})(?: <[ \d.+-]+>)?\] ?`)
-	fabricFrame   = regexp.MustCompile(`^\[([A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid \d+\] ?`)
-	fullFrame     = regexp.MustCompile(`^[A-Z][a-z]{2} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) ([A-Z]{3,5}) `)
-	unixFrame     = regexp.MustCompile(`^(\d{9,11}\.\d{3,6}) `)
-	version5424   = regexp.MustCompile(`^1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d) (\S+) (\S+) (\S+) (\S+) (?:-|\[.*?\]) ?`)
-	dumpPart      = regexp.MustCompile(`^(?:Panic|Oops|Emergency|Restart|Halt|Poweroff|Shutdown|Unknown)#(\d{1,6}) Part ?(\d{1,6})$`)
-	separator     = regexp.MustCompile(`^-- (?:Logs begin at|Journal begins at|Boot [0-9a-f]|Reboot --|No entries)`)
-	shadowed      = regexp.MustCompile(`^\s{2,}\S|^\t`)
+	facilityLevel = lazyre.New(`^(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local[0-7]) *:(?:emerg|alert|crit|err|warn|notice|info|debug) *: `)
+	priority      = lazyre.New(`^<\d{1,3}>`)
+	deltaMark     = lazyre.New(`^ <[ \d.+-]+>\]`)
+	callerMark    = lazyre.New(`^\[ *[TC]\d+(?:@C\d+)?\] ?`)
+	deltaFrame    = lazyre.New(`^\[ *\+(\d+\.\d{6})\] ?`)
+	hourFrame     = lazyre.New(`^\[([A-Z][a-z]{2}) ?(\d{1,2}) (\d\d:\d\d)\] ?`)
+	dateFrame     = lazyre.New(`^\[([A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})(?: <[ \d.+-]+>)?\] ?`)
+	fabricFrame   = lazyre.New(`^\[([A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid \d+\] ?`)
+	fullFrame     = lazyre.New(`^[A-Z][a-z]{2} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) ([A-Z]{3,5}) `)
+	unixFrame     = lazyre.New(`^(\d{9,11}\.\d{3,6}) `)
+	version5424   = lazyre.New(`^1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)(Z|[+-]\d\d:\d\d) (\S+) (\S+) (\S+) (\S+) (?:-|\[.*?\]) ?`)
+	dumpPart      = lazyre.New(`^(?:Panic|Oops|Emergency|Restart|Halt|Poweroff|Shutdown|Unknown)#(\d{1,6}) Part ?(\d{1,6})$`)
+	separator     = lazyre.New(`^-- (?:Logs begin at|Journal begins at|Boot [0-9a-f]|Reboot --|No entries)`)
+	shadowed      = lazyre.New(`^\s{2,}\S|^\t`)
 )
 
 // frame takes the frame off a clean line.

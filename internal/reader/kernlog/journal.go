@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // journalFields are the fields of a journal entry that are used
@@ -201,10 +201,10 @@ type blockEntry struct {
 
 var (
 	// verboseHead begins an entry of -o verbose: time, cursor.
-	verboseHead  = regexp.MustCompile(`^[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[s=[0-9a-f]+;`)
-	verboseField = regexp.MustCompile(`^    ([A-Z_0-9]+)=(.*)$`)
-	prettyField  = regexp.MustCompile(`^\s+"([A-Za-z_0-9]+)" : (.*?),?$`)
-	cursorTimes  = regexp.MustCompile(`;b=([0-9a-f]+);m=([0-9a-f]+);t=([0-9a-f]+);`)
+	verboseHead  = lazyre.New(`^[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \S+ \[s=[0-9a-f]+;`)
+	verboseField = lazyre.New(`^    ([A-Z_0-9]+)=(.*)$`)
+	prettyField  = lazyre.New(`^\s+"([A-Za-z_0-9]+)" : (.*?),?$`)
+	cursorTimes  = lazyre.New(`;b=([0-9a-f]+);m=([0-9a-f]+);t=([0-9a-f]+);`)
 )
 
 // block takes a line of an entry that takes several. It reports whether it was one.

@@ -22,11 +22,11 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -48,11 +48,11 @@ func (*kernLog) Name() string { return "kernlog" }
 
 var (
 	// kernelName are names under which kernel logs are saved.
-	kernelName = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:dmesg|kmsg|kern|kernel|syslog|messages|journal(?:ctl)?|pstore|xid|fabricmanager)(?:[^a-z]|$)`)
+	kernelName = lazyre.New(`(?i)(?:^|[^a-z])(?:dmesg|kmsg|kern|kernel|syslog|messages|journal(?:ctl)?|pstore|xid|fabricmanager)(?:[^a-z]|$)`)
 	// kernelWord stands in messages of the kernel and hardly elsewhere.
-	kernelWord = regexp.MustCompile(`NVRM: |nvidia-nvswitch|oom-kill|oom_reaper|\bCPU: \d+ PID: |Call Trace:|mlx5_core |pcieport |EXT4-fs|XFS \(|IPv6: |ACPI: |usb \d|systemd\[1\]:|Linux version |audit: |mce: |EDAC |nvme|segfault at |blocked for more than|Command line: |BIOS-`)
+	kernelWord = lazyre.New(`NVRM: |nvidia-nvswitch|oom-kill|oom_reaper|\bCPU: \d+ PID: |Call Trace:|mlx5_core |pcieport |EXT4-fs|XFS \(|IPv6: |ACPI: |usb \d|systemd\[1\]:|Linux version |audit: |mce: |EDAC |nvme|segfault at |blocked for more than|Command line: |BIOS-`)
 	// jobWord stands in logs of training jobs.
-	jobWord = regexp.MustCompile(`Traceback \(most recent call last\)|\bit/s\]|\bloss\b|torchrun|\[rank\d`)
+	jobWord = lazyre.New(`Traceback \(most recent call last\)|\bit/s\]|\bloss\b|torchrun|\[rank\d`)
 )
 
 // Sniff claims a text whose lines are framed as one of the shapes. The shapes that
@@ -296,7 +296,7 @@ func (p *pass) process(r *record) {
 // processWithin is how many lines behind a crash its process is named.
 const processWithin = 20
 
-var processLine = regexp.MustCompile(`^CPU: \d+ (?:UID: \d+ )?PID: (\d+) Comm: `)
+var processLine = lazyre.New(`^CPU: \d+ (?:UID: \d+ )?PID: (\d+) Comm: `)
 
 // detail reports whether a record only says more of one before: the registers of a
 // switch's fault, what the NVIDIA driver prints around an Xid, the body of a crash or
@@ -331,10 +331,10 @@ func detail(r *record) bool {
 var crashLines = []string{"CPU: ", "Hardware name: ", "Call Trace:", "<TASK>", "</TASK>", "Code: ", "---[ end trace", "Modules linked in", "task: ", "Stack:", "PGD ", "Oops: ", "IP: ", "unwind stack type", "WARNING: kernel stack frame pointer"}
 
 var (
-	switchLines = regexp.MustCompile(`^nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, (?:Severity|Data) `)
-	driverLines = regexp.MustCompile(`^NVRM: (?:GPU (?:at PCI:|Board Serial|\w+:\w+:\w+\.\d: GPU serial)|GPU\d+ (?:GSP RPC buffer|RPC (?:event )?history)|\s+(?:entry +function|-?\d+ +\d+ +\w)|Rate limiting GSP RPC)`)
-	registers   = regexp.MustCompile(`^(?:RIP|R[A-Z0-9]{2}: |CR\d: |[CDEFS]S: )`)
-	words16     = regexp.MustCompile(`^[0-9a-f]{16}\b`)
+	switchLines = lazyre.New(`^nvidia-nvswitch\d+: SXid \(PCI:[^)]*\): \d+, (?:Severity|Data) `)
+	driverLines = lazyre.New(`^NVRM: (?:GPU (?:at PCI:|Board Serial|\w+:\w+:\w+\.\d: GPU serial)|GPU\d+ (?:GSP RPC buffer|RPC (?:event )?history)|\s+(?:entry +function|-?\d+ +\d+ +\w)|Rate limiting GSP RPC)`)
+	registers   = lazyre.New(`^(?:RIP|R[A-Z0-9]{2}: |CR\d: |[CDEFS]S: )`)
+	words16     = lazyre.New(`^[0-9a-f]{16}\b`)
 )
 
 // hold keeps an event until the end, so that a tie of the clocks found later counts

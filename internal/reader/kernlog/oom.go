@@ -1,12 +1,12 @@
 package kernlog
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 const (
@@ -44,13 +44,13 @@ type oomBlock struct {
 }
 
 var (
-	invoked    = regexp.MustCompile(`^(.{1,32}?) invoked oom-killer:`)
-	usageLine  = regexp.MustCompile(`^memory: usage (\d+kB), limit (\d+kB), failcnt`)
-	tableLine  = regexp.MustCompile(`^\[ *pid *\] +uid +tgid +total_vm +rss `)
-	tableRow   = regexp.MustCompile(`^\[ *(\d+)\] +\d+ +\d+ +\d+ +(\d+) `)
-	groupName  = regexp.MustCompile(`oom_memcg=([^,]+)`)
-	residents  = regexp.MustCompile(`anon-rss:(\d+)kB(?:, file-rss:(\d+)kB)?(?:, shmem-rss:(\d+)kB)?`)
-	blockLines = regexp.MustCompile(`^(?:Mem-Info:|active_anon:|Node \d+ |lowmem_reserve|\d+ total pagecache|\d+ pages |Swap cache|Free swap|Total swap|swap: usage|memory\+swap: usage|kmem: usage|Memory cgroup stats|Tasks state|Unreclaimable slab|anon \d|Tasks in |Task in )`)
+	invoked    = lazyre.New(`^(.{1,32}?) invoked oom-killer:`)
+	usageLine  = lazyre.New(`^memory: usage (\d+kB), limit (\d+kB), failcnt`)
+	tableLine  = lazyre.New(`^\[ *pid *\] +uid +tgid +total_vm +rss `)
+	tableRow   = lazyre.New(`^\[ *(\d+)\] +\d+ +\d+ +\d+ +(\d+) `)
+	groupName  = lazyre.New(`oom_memcg=([^,]+)`)
+	residents  = lazyre.New(`anon-rss:(\d+)kB(?:, file-rss:(\d+)kB)?(?:, shmem-rss:(\d+)kB)?`)
+	blockLines = lazyre.New(`^(?:Mem-Info:|active_anon:|Node \d+ |lowmem_reserve|\d+ total pagecache|\d+ pages |Swap cache|Free swap|Total swap|swap: usage|memory\+swap: usage|kmem: usage|Memory cgroup stats|Tasks state|Unreclaimable slab|anon \d|Tasks in |Task in )`)
 )
 
 // take sees each record with the events that wordings made of it, and returns those

@@ -9,6 +9,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
 
@@ -191,7 +192,7 @@ func capture(e *evidence.Event, spec *evidence.Spec, name, text string) {
 	}
 }
 
-var pciName = regexp.MustCompile(`\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\b`)
+var pciName = lazyre.New(`\b[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\b`)
 
 // busID brings a PCI address to one form: four digits of domain unless it has more,
 // bus and device in lower case, no function.
@@ -225,7 +226,7 @@ func convert(text string, t evidence.Type) (evidence.Value, bool) {
 	return evidence.Value{}, false
 }
 
-var sizeText = regexp.MustCompile(`^(\d{1,15})(?:\.\d+)? ?([kKMGT]?)i?[bB]?$`)
+var sizeText = lazyre.New(`^(\d{1,15})(?:\.\d+)? ?([kKMGT]?)i?[bB]?$`)
 
 // size reads a whole number of a binary unit. The kernel counts whole pages, so
 // that its kB are exact.

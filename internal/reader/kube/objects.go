@@ -1,13 +1,13 @@
 package kube
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/jsontree"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // object reads one object. Objects in the lists of the API itself carry no kind:
@@ -157,7 +157,7 @@ func (k *file) pod(n *jsontree.Node) {
 }
 
 // launchOptions are the options of torchrun that state the size of the job.
-var launchOptions = regexp.MustCompile(`^--(nnodes|nproc[-_]per[-_]node)(?:=(\S+))?$`)
+var launchOptions = lazyre.New(`^--(nnodes|nproc[-_]per[-_]node)(?:=(\S+))?$`)
 
 // launch puts down how many processes the container's command starts on how many
 // hosts. A range of hosts (2:8) or a number left to the devices (gpu, auto) states none.

@@ -12,7 +12,6 @@ import (
 	"io"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/format/mlflowfile"
 	"github.com/inquest-dev/inquest/internal/format/sqlitefile"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -51,7 +51,7 @@ const Clamp = math.MaxFloat64
 
 const clampReason = "MLflow's databases hold the largest finite number in place of an infinity"
 
-var metricLine = regexp.MustCompile(`^(?:\xef\xbb\xbf)?-?\d{1,19} (?:-?(?:\d[\d.e+-]*|inf)|nan)(?: -?\d{1,19})?\s`)
+var metricLine = lazyre.New(`^(?:\xef\xbb\xbf)?-?\d{1,19} (?:-?(?:\d[\d.e+-]*|inf)|nan)(?: -?\d{1,19})?\s`)
 
 // Tables of which a database with three is MLflow's, and those that no other has.
 var (

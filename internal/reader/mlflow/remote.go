@@ -11,7 +11,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/mlflowfile"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -117,7 +117,7 @@ type client struct {
 	points, failures int64
 }
 
-var pageOf = regexp.MustCompile(`/experiments/(\d{1,19})(?:/runs/([0-9a-f]{32}))?`)
+var pageOf = lazyre.New(`/experiments/(\d{1,19})(?:/runs/([0-9a-f]{32}))?`)
 
 func dial(from Remote) (*client, error) {
 	u, err := url.Parse(from.Address)

@@ -3,13 +3,13 @@ package ranklog
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // event starts an event of kind at message m.
@@ -196,7 +196,7 @@ func meaning(e *evidence.Event, spec *evidence.Spec) string {
 }
 
 // said is what stands before a message when it is printed in another way.
-var said = regexp.MustCompile(`^(?:\s*what\(\):\s*|[\w.]+(?:Error|Exception): )+`)
+var said = lazyre.New(`^(?:\s*what\(\):\s*|[\w.]+(?:Error|Exception): )+`)
 
 // complete fills in what the artifact knows about who wrote e.
 func (s *session) complete(e *evidence.Event) {

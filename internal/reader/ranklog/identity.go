@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Of the lines at the start of an artifact survey looks at the first surveyAll, and
@@ -162,9 +162,9 @@ func (s *session) owner(lines int, writers map[int]int, names map[string]int) {
 // identities are the lines that say which process or device a rank is, in forms
 // that no prefix has.
 var (
-	ncclComm  = regexp.MustCompile(`comm 0x[0-9a-f]+ rank (\d+) n[Rr]anks (\d+) cudaDev (\d+)(?: nvmlDev (\d+))?(?: busId ([0-9a-fA-F:.]+))?`)
-	hfProcess = regexp.MustCompile(`[Pp]rocess rank: (\d+)(?:, world size: (\d+))?, device: (?:cuda:|npu:|xpu:)(\d+)`)
-	rayWorld  = regexp.MustCompile(`\(ip=([\d.a-fA-F:]+), pid=(\d+)\) world_rank=(\d+), local_rank=(\d+)(?:, node_rank=\d+)?`)
+	ncclComm  = lazyre.New(`comm 0x[0-9a-f]+ rank (\d+) n[Rr]anks (\d+) cudaDev (\d+)(?: nvmlDev (\d+))?(?: busId ([0-9a-fA-F:.]+))?`)
+	hfProcess = lazyre.New(`[Pp]rocess rank: (\d+)(?:, world size: (\d+))?, device: (?:cuda:|npu:|xpu:)(\d+)`)
+	rayWorld  = lazyre.New(`\(ip=([\d.a-fA-F:]+), pid=(\d+)\) world_rank=(\d+), local_rank=(\d+)(?:, node_rank=\d+)?`)
 )
 
 // learn reads identities from m that no wording has read, and keeps them for later
@@ -214,8 +214,8 @@ func (s *session) learn(m *message) {
 // A line of nothing but names and values in which a process says who it is and where:
 // "rank=3 local_rank=3 pid=4100 device=cuda:3", "host n4 rank 3 device cuda:3 bus 0000:5d:00.0".
 var (
-	onlyPairs = regexp.MustCompile(`(?i)^(?:(?:global_rank|rank|local_rank|world_size|hostname|host|node|device|bus_id|bus|pci|pid|uuid|CUDA_VISIBLE_DEVICES)(?:=|: ?| )[\w.:,-]+(?:[ ,;|]+|$))+$`)
-	onePair   = regexp.MustCompile(`(?i)\b(global_rank|rank|local_rank|world_size|hostname|host|node|device|bus_id|bus|pci|pid|uuid|CUDA_VISIBLE_DEVICES)(?:=|: ?| )([\w.:,-]+)`)
+	onlyPairs = lazyre.New(`(?i)^(?:(?:global_rank|rank|local_rank|world_size|hostname|host|node|device|bus_id|bus|pci|pid|uuid|CUDA_VISIBLE_DEVICES)(?:=|: ?| )[\w.:,-]+(?:[ ,;|]+|$))+$`)
+	onePair   = lazyre.New(`(?i)\b(global_rank|rank|local_rank|world_size|hostname|host|node|device|bus_id|bus|pci|pid|uuid|CUDA_VISIBLE_DEVICES)(?:=|: ?| )([\w.:,-]+)`)
 )
 
 // pairs reads such a line. It counts where it states a rank and a device; a rank that the
@@ -279,15 +279,15 @@ func (s *session) pairs(m *message) bool {
 // An introduction is one line or, as env prints it, several, in which a process says
 // its rank and the number of ranks, and perhaps its host and device.
 var (
-	ownRank  = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:(?:(?:[Gg]lobal|GLOBAL)[_ ])?(?:RANK|[Rr]ank))\W{1,3}(\d{1,6})\b`)
-	ownLocal = regexp.MustCompile(`(?:LOCAL_RANK|[Ll]ocal[_ ][Rr]ank)\W{1,3}(\d{1,4})\b`)
-	ownWorld = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:WORLD_SIZE|[Ww]orld[_ ][Ss]ize)\W{1,3}(\d{1,7})\b`)
-	ownHost  = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:HOSTNAME|SLURMD_NODENAME|[Hh]ostname|[Hh]ost|node)(?:=|: |: '| = | )([A-Za-z][\w.-]{1,62})`)
-	ownPID   = regexp.MustCompile(`(?:^|[^A-Za-z_])(?:pid|PID)\W{1,3}(\d{1,9})\b`)
-	visible  = regexp.MustCompile(`CUDA_VISIBLE_DEVICES\W{1,3}(\d{1,3}(?:, ?\d{1,3})*)`)
-	oneEntry = regexp.MustCompile(`^(?:RANK|LOCAL_RANK|WORLD_SIZE|HOSTNAME|SLURMD_NODENAME|CUDA_VISIBLE_DEVICES)=\S+$`)
+	ownRank  = lazyre.New(`(?:^|[^A-Za-z_])(?:(?:(?:[Gg]lobal|GLOBAL)[_ ])?(?:RANK|[Rr]ank))\W{1,3}(\d{1,6})\b`)
+	ownLocal = lazyre.New(`(?:LOCAL_RANK|[Ll]ocal[_ ][Rr]ank)\W{1,3}(\d{1,4})\b`)
+	ownWorld = lazyre.New(`(?:^|[^A-Za-z_])(?:WORLD_SIZE|[Ww]orld[_ ][Ss]ize)\W{1,3}(\d{1,7})\b`)
+	ownHost  = lazyre.New(`(?:^|[^A-Za-z_])(?:HOSTNAME|SLURMD_NODENAME|[Hh]ostname|[Hh]ost|node)(?:=|: |: '| = | )([A-Za-z][\w.-]{1,62})`)
+	ownPID   = lazyre.New(`(?:^|[^A-Za-z_])(?:pid|PID)\W{1,3}(\d{1,9})\b`)
+	visible  = lazyre.New(`CUDA_VISIBLE_DEVICES\W{1,3}(\d{1,3}(?:, ?\d{1,3})*)`)
+	oneEntry = lazyre.New(`^(?:RANK|LOCAL_RANK|WORLD_SIZE|HOSTNAME|SLURMD_NODENAME|CUDA_VISIBLE_DEVICES)=\S+$`)
 	// A rank of one of these is not the global one.
-	ofGroup = regexp.MustCompile(`(?i)(?:tp|pp|dp|cp|ep|sp|tensor|pipeline|data|model|expert|context|sequence|parallel|node|group|role|machine|mp|local)[-_ ]*$`)
+	ofGroup = lazyre.New(`(?i)(?:tp|pp|dp|cp|ep|sp|tensor|pipeline|data|model|expert|context|sequence|parallel|node|group|role|machine|mp|local)[-_ ]*$`)
 )
 
 // introduce reads an introduction. Entries of env on lines of their own are kept until

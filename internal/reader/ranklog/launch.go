@@ -1,11 +1,11 @@
 package ranklog
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // mark counts a launch. A banner alone begins another one only after a fault, an
@@ -53,7 +53,7 @@ func (s *session) relaunched(e *evidence.Event) bool {
 }
 
 // ofNode are the options by which the nodes of one launch differ.
-var ofNode = regexp.MustCompile(`^--?(?:node[-_]?rank|machine[-_]rank|rank|master[-_](?:addr|port)|main[-_]process[-_](?:ip|port)|rdzv[-_]\w+|hostfile|host|port|nodelist|w)(=.*)?$`)
+var ofNode = lazyre.New(`^--?(?:node[-_]?rank|machine[-_]rank|rank|master[-_](?:addr|port)|main[-_]process[-_](?:ip|port)|rdzv[-_]\w+|hostfile|host|port|nodelist|w)(=.*)?$`)
 
 // program names what a command line runs (a script or a module) and the options
 // it is given, without those of ofNode.
@@ -81,7 +81,7 @@ func program(command string) (name, options string) {
 	return name, strings.Join(rest, " ")
 }
 
-var promptLine = regexp.MustCompile(`^(?:\(\S+\) ?)?(?:[\w.@~:/\[\] -]{0,120}?[$#%]|\+{1,4}) (\S.*)$`)
+var promptLine = lazyre.New(`^(?:\(\S+\) ?)?(?:[\w.@~:/\[\] -]{0,120}?[$#%]|\+{1,4}) (\S.*)$`)
 
 // prompt reads a shell command line: "$ cmd", "user@host:~/x$ cmd", "+ cmd" of
 // set -x. An assignment alone and a Python one-liner start no run.
@@ -99,8 +99,8 @@ func (m *message) prompt() {
 }
 
 var (
-	assignment = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-	oneLiner   = regexp.MustCompile(`^(?:exec )?(?:\S*/)?python[\d.]* (?:-c|-V|--version|-m pip|-m venv)(?: |$)`)
+	assignment = lazyre.New(`^[A-Za-z_]\w*=`)
+	oneLiner   = lazyre.New(`^(?:exec )?(?:\S*/)?python[\d.]* (?:-c|-V|--version|-m pip|-m venv)(?: |$)`)
 )
 
 // launchOf makes the launch event of a command line that no wording took. A

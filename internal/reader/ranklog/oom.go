@@ -1,11 +1,11 @@
 package ranklog
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -15,7 +15,7 @@ import (
 // NPUCachingAllocator.cpp). The form is taken from the text, never from a
 // version. Blanks may be any run,
 // because joined and reflowed lines have other ones.
-func spaced(p string) *regexp.Regexp { return regexp.MustCompile(strings.ReplaceAll(p, " ", `\s+`)) }
+func spaced(p string) *lazyre.Regexp { return lazyre.New(strings.ReplaceAll(p, " ", `\s+`)) }
 
 var (
 	oomLead    = spaced(`\b(CUDA|HIP|XPU|NPU|MUSA|MLU) out of memory\.\s*(?:Tried to allocate (?:(more than 1EB)|` + sizeIn + `))?`)
@@ -75,11 +75,11 @@ func (s *session) deviceOOM(m *message, tb *trace) {
 }
 
 // raised is an exception's name before its message.
-var raised = regexp.MustCompile(`(?:Error|Exception)\b['"]?[:(]`)
+var raised = lazyre.New(`(?:Error|Exception)\b['"]?[:(]`)
 
 // leadAt returns where an allocator's message begins in text, or -1.
 func leadAt(text string) int {
-	for _, re := range []*regexp.Regexp{oomLead, oomMPS, oomAsync} {
+	for _, re := range []*lazyre.Regexp{oomLead, oomMPS, oomAsync} {
 		if at := re.FindStringIndex(text); at != nil {
 			return at[0]
 		}
@@ -236,7 +236,7 @@ func readOOM(text string) (a evidence.Attrs, complete bool) {
 
 // before matches re, which ends with last and is short, in text: an expression
 // that begins with a number is else tried at each of them.
-func before(text, last string, re *regexp.Regexp) []string {
+func before(text, last string, re *lazyre.Regexp) []string {
 	const reach = 400 // reflowed lines have long blanks
 	for at := 0; ; {
 		next := strings.Index(text[at:], last)

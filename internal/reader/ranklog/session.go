@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
@@ -107,7 +107,7 @@ func (r stampAt) announces(m *message) bool {
 }
 
 // announced matches what a handler logs right before it prints a traceback.
-var announced = regexp.MustCompile(`(?i)\b(?:(?:caught|uncaught|unhandled|raised|fatal|an?) exception|exception (?:in|at|during|while|occurred|on|of|from)|(?:failed|crashed) with(?: an?)? (?:exception|error))\b`)
+var announced = lazyre.New(`(?i)\b(?:(?:caught|uncaught|unhandled|raised|fatal|an?) exception|exception (?:in|at|during|while|occurred|on|of|from)|(?:failed|crashed) with(?: an?)? (?:exception|error))\b`)
 
 type damage struct {
 	badUTF8, lines int64

@@ -1,12 +1,12 @@
 package ranklog
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -45,10 +45,10 @@ func (c *settings) newLaunch() {
 }
 
 var (
-	pairExpr   = regexp.MustCompile(`([A-Za-z_][\w./\-]*)(['"]?)\s*(?:[=:]|\.{4,})\s*('[^']*'|"[^"]*"|\[[^\]]*\]|<[\w.]+: '[^']*'>|[^\s,)}'"\[|]+)`)
-	phraseExpr = regexp.MustCompile(`([A-Z][A-Za-z]+(?: [A-Za-z]+)+)(?: \([^)]*\))? = ([\d,]+)`)
-	envExpr    = regexp.MustCompile(`^\s*(?:export |declare -x |env: |- |\+ )*([A-Z][A-Z0-9_]{3,})=("[^"]*"|'[^']*'|\S*)\s*;?$`)
-	blockStart = regexp.MustCompile(`(?:TrainingArguments|Config|Arguments|Args)\($|[Cc]onfig(?:uration)?\b[^{]{0,40}\{$|json = \{$|[Cc]onfig(?:uration)?:$|arguments -+$`)
+	pairExpr   = lazyre.New(`([A-Za-z_][\w./\-]*)(['"]?)\s*(?:[=:]|\.{4,})\s*('[^']*'|"[^"]*"|\[[^\]]*\]|<[\w.]+: '[^']*'>|[^\s,)}'"\[|]+)`)
+	phraseExpr = lazyre.New(`([A-Z][A-Za-z]+(?: [A-Za-z]+)+)(?: \([^)]*\))? = ([\d,]+)`)
+	envExpr    = lazyre.New(`^\s*(?:export |declare -x |env: |- |\+ )*([A-Z][A-Z0-9_]{3,})=("[^"]*"|'[^']*'|\S*)\s*;?$`)
+	blockStart = lazyre.New(`(?:TrainingArguments|Config|Arguments|Args)\($|[Cc]onfig(?:uration)?\b[^{]{0,40}\{$|json = \{$|[Cc]onfig(?:uration)?:$|arguments -+$`)
 )
 
 // line reads the settings on a line that has a known key.
@@ -209,9 +209,9 @@ func (c *settings) command(s *session, line string, m *message) {
 }
 
 // dottedName is a key of yacs, which is written before its value as a word of its own.
-var dottedName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)+$`)
+var dottedName = lazyre.New(`^[A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)+$`)
 
-var keyName = regexp.MustCompile(`^[+~]{0,2}[A-Za-z_][\w./\-]*$`)
+var keyName = lazyre.New(`^[+~]{0,2}[A-Za-z_][\w./\-]*$`)
 
 // shellWords splits a command line at blanks outside quotes.
 func shellWords(s string) []string {

@@ -3,13 +3,13 @@ package ranklog
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A summary is torchrun's block of failed workers being read
@@ -29,12 +29,12 @@ type summary struct {
 const maxSummaryLines = 4000
 
 var (
-	summaryField = regexp.MustCompile(`^\s+(time|host|rank|exitcode|error_file|traceback)\s*: ?(.*)$`)
-	summaryTrace = regexp.MustCompile(`^\s+traceback\s*: Traceback`)
-	summaryRank  = regexp.MustCompile(`^(-?\d+) \(local_rank: (-?\d+)\)`)
-	summaryExit  = regexp.MustCompile(`^(-?\d+) \(pid: (\d+)\)`)
-	summaryItem  = regexp.MustCompile(`^\s*\[\d+\]:\s*$`)
-	summaryDeath = regexp.MustCompile(`^Signal (\d+) \(`)
+	summaryField = lazyre.New(`^\s+(time|host|rank|exitcode|error_file|traceback)\s*: ?(.*)$`)
+	summaryTrace = lazyre.New(`^\s+traceback\s*: Traceback`)
+	summaryRank  = lazyre.New(`^(-?\d+) \(local_rank: (-?\d+)\)`)
+	summaryExit  = lazyre.New(`^(-?\d+) \(pid: (\d+)\)`)
+	summaryItem  = lazyre.New(`^\s*\[\d+\]:\s*$`)
+	summaryDeath = lazyre.New(`^Signal (\d+) \(`)
 )
 
 // inQuote reports whether m stands in the traceback field of a summary.

@@ -3,7 +3,6 @@ package ranklog
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/scan"
 )
 
@@ -147,17 +147,17 @@ func traceStart(text string) (traceStyle, bool) {
 }
 
 var (
-	richLine    = regexp.MustCompile(`^│\s*(?:in )?(\S+?):(\d+)(?: in (\S+))?`)
-	richIn      = regexp.MustCompile(`^│\s*in (\S+?):(\d+)`)
-	richSource  = regexp.MustCompile(`^│\s*❱\s*\d+[\s│|]*(.*?)\s*│?$`)
-	ipythonHead = regexp.MustCompile(`^[A-Za-z_][\w.]* {2,}Traceback`)
-	cellLine    = regexp.MustCompile(`^(?:Cell |File )?(In ?\[\d+\]|<ipython-input-[^>]*>|[\w./~<>-]+\.py)(?::(\d+))?(?:, line (\d+))?(?:,? in (.*))?`)
-	arrowLine   = regexp.MustCompile(`^-+> *(\d+) ?(.*)$`)
-	excLine     = regexp.MustCompile(`^([A-Za-z_][\w]*(?:\.[\w<>]+)*(?:\([\w.]+\))?)(?:: ?(.*))?$`)
-	caretLine   = regexp.MustCompile(`^[\s~^]+$`)
-	spawnLine   = regexp.MustCompile(`^-- Process (\d+) terminated with the following error`)
-	startsRun   = regexp.MustCompile(`^Command .*(?:torchrun|torch\.distributed|accelerate|deepspeed|mpirun|srun|python)`)
-	replica     = regexp.MustCompile(`^Caught \w+ in `)
+	richLine    = lazyre.New(`^│\s*(?:in )?(\S+?):(\d+)(?: in (\S+))?`)
+	richIn      = lazyre.New(`^│\s*in (\S+?):(\d+)`)
+	richSource  = lazyre.New(`^│\s*❱\s*\d+[\s│|]*(.*?)\s*│?$`)
+	ipythonHead = lazyre.New(`^[A-Za-z_][\w.]* {2,}Traceback`)
+	cellLine    = lazyre.New(`^(?:Cell |File )?(In ?\[\d+\]|<ipython-input-[^>]*>|[\w./~<>-]+\.py)(?::(\d+))?(?:, line (\d+))?(?:,? in (.*))?`)
+	arrowLine   = lazyre.New(`^-+> *(\d+) ?(.*)$`)
+	excLine     = lazyre.New(`^([A-Za-z_][\w]*(?:\.[\w<>]+)*(?:\([\w.]+\))?)(?:: ?(.*))?$`)
+	caretLine   = lazyre.New(`^[\s~^]+$`)
+	spawnLine   = lazyre.New(`^-- Process (\d+) terminated with the following error`)
+	startsRun   = lazyre.New(`^Command .*(?:torchrun|torch\.distributed|accelerate|deepspeed|mpirun|srun|python)`)
+	replica     = lazyre.New(`^Caught \w+ in `)
 )
 
 // frameLine takes a line of a stack apart: File "PATH", line N, in NAME, behind

@@ -1,11 +1,11 @@
 package slurm
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // environ reads the environment of a job or step as env or export -p prints it.
@@ -19,7 +19,7 @@ type environ struct {
 	at   line // of the tasks of each host
 }
 
-var assignment = regexp.MustCompile(`^(?:export |declare -x )?([A-Za-z_]\w*)=(.*)$`)
+var assignment = lazyre.New(`^(?:export |declare -x )?([A-Za-z_]\w*)=(.*)$`)
 
 func environHeader(p *parser, text string) table {
 	if _, open := p.cur.(*environ); open {

@@ -1,11 +1,11 @@
 package slurm
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/textline"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // scontrol reads scontrol show job: words of key=value over several lines, one
@@ -29,7 +29,7 @@ func (t *scontrol) first(p *parser, l line) { t.row(p, l) }
 
 // words splits "A=1 B=two words C=3": a value goes on to the next word with a
 // sign of equality.
-var pair = regexp.MustCompile(`(?:^|\s)([A-Za-z][\w/:]*)=`)
+var pair = lazyre.New(`(?:^|\s)([A-Za-z][\w/:]*)=`)
 
 func words(text string) (out [][2]string) {
 	at := pair.FindAllStringSubmatchIndex(text, 512)
@@ -123,7 +123,7 @@ func nodeHeader(_ *parser, text string) table {
 func (t *nodeInfo) first(p *parser, l line) { t.at = l; t.row(p, l) }
 
 // reasonAt matches who gave a reason, and when: [slurm@2026-01-02T03:04:05].
-var reasonAt = regexp.MustCompile(`\s*\[\w[^@\]]*@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]$`)
+var reasonAt = lazyre.New(`\s*\[\w[^@\]]*@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\]$`)
 
 func (t *nodeInfo) row(_ *parser, l line) bool {
 	list := words(l.text)
@@ -156,11 +156,11 @@ func isDaemon(text string) bool { return daemonLine.MatchString(text) }
 
 // Lines of slurmctld and slurmd: a local time in brackets, then perhaps the step
 // in brackets, then perhaps the severity (src/common/log.c).
-var daemonLine = regexp.MustCompile(`^(?:slurmctld: |slurmd: )?\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?)\] (?:\[([\d_+.a-z]+)\] )?(?:(fatal|error|debug\d?|verbose|info): )?(.*)$`)
+var daemonLine = lazyre.New(`^(?:slurmctld: |slurmd: )?\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?)\] (?:\[([\d_+.a-z]+)\] )?(?:(fatal|error|debug\d?|verbose|info): )?(.*)$`)
 
 // A daemonRule says what a line of a daemon means for the job that it names.
 type daemonRule struct {
-	re    *regexp.Regexp // with the groups job, node, code, signal
+	re    *lazyre.Regexp // with the groups job, node, code, signal
 	kind  evidence.Kind
 	what  string
 	whose bool // only of a job that the line names
@@ -170,20 +170,20 @@ type daemonRule struct {
 // preempt.c and src/slurmd/slurmd/req.c. %pJ prints JobId=4410, JobId=4410_7(4417)
 // or JobId=4410+1(4411).
 var daemonRules = []daemonRule{
-	{regexp.MustCompile(`Time limit exhausted for JobId=(?P<job>[\d_+]+)`), evidence.TimeLimit, "slurm", true},
-	{regexp.MustCompile(`requeue (?:job )?(?:JobId=)?(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? due to failure of node (?P<node>[\w.-]+)`), evidence.NodeFailure, "slurm", true},
-	{regexp.MustCompile(`Killing (?:job_id )?(?:JobId=)?(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? on failed node (?P<node>[\w.-]+)`), evidence.NodeFailure, "slurm", true},
-	{regexp.MustCompile(`preempted JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? has been (?:requeued|killed|checkpointed|suspended)`), evidence.Preempted, "slurm-preemption", true},
-	{regexp.MustCompile(`_job_complete: JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? OOM failure`), evidence.HostOOMSched, "slurm-state", true},
-	{regexp.MustCompile(`_job_complete: JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? WTERMSIG (?P<signal>[1-9]\d*)`), evidence.Exited, "slurm", true},
-	{regexp.MustCompile(`_job_complete: JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? WEXITSTATUS (?P<code>[1-9]\d*)`), evidence.Exited, "slurm", true},
-	{regexp.MustCompile(`REQUEST_KILL_JOB (?:job |JobId=)(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? uid \d+`), evidence.Cancelled, "slurm-user", true},
-	{regexp.MustCompile(`(?:Prolog launch failure,? |[Pp]rolog failed for )JobId=(?P<job>[\d_+]+)`), evidence.NodeFailure, "slurm-prolog", true},
-	{regexp.MustCompile(`\[job (?P<job>\d+)\] prolog failed`), evidence.NodeFailure, "slurm-prolog", true},
-	{regexp.MustCompile(`Detected \d+ oom[-_]kill events? in (?:StepId=|step )(?P<job>[\d_+]+)`), evidence.HostOOMSched, "slurm", true},
-	{regexp.MustCompile(`Nodes? (?P<node>\S+) not responding`), evidence.NodeState, "", false},
-	{regexp.MustCompile(`update_node: node (?P<node>\S+) reason set to: `), evidence.NodeState, "", false},
-	{regexp.MustCompile(`[Ee]pilog failed|error running epilog|drain_nodes: node (?P<node>\S+)`), evidence.NodeState, "", false},
+	{lazyre.New(`Time limit exhausted for JobId=(?P<job>[\d_+]+)`), evidence.TimeLimit, "slurm", true},
+	{lazyre.New(`requeue (?:job )?(?:JobId=)?(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? due to failure of node (?P<node>[\w.-]+)`), evidence.NodeFailure, "slurm", true},
+	{lazyre.New(`Killing (?:job_id )?(?:JobId=)?(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? on failed node (?P<node>[\w.-]+)`), evidence.NodeFailure, "slurm", true},
+	{lazyre.New(`preempted JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? has been (?:requeued|killed|checkpointed|suspended)`), evidence.Preempted, "slurm-preemption", true},
+	{lazyre.New(`_job_complete: JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? OOM failure`), evidence.HostOOMSched, "slurm-state", true},
+	{lazyre.New(`_job_complete: JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? WTERMSIG (?P<signal>[1-9]\d*)`), evidence.Exited, "slurm", true},
+	{lazyre.New(`_job_complete: JobId=(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? WEXITSTATUS (?P<code>[1-9]\d*)`), evidence.Exited, "slurm", true},
+	{lazyre.New(`REQUEST_KILL_JOB (?:job |JobId=)(?P<job>[\d_+]+)(?:\((?P<raw>\d+)\))? uid \d+`), evidence.Cancelled, "slurm-user", true},
+	{lazyre.New(`(?:Prolog launch failure,? |[Pp]rolog failed for )JobId=(?P<job>[\d_+]+)`), evidence.NodeFailure, "slurm-prolog", true},
+	{lazyre.New(`\[job (?P<job>\d+)\] prolog failed`), evidence.NodeFailure, "slurm-prolog", true},
+	{lazyre.New(`Detected \d+ oom[-_]kill events? in (?:StepId=|step )(?P<job>[\d_+]+)`), evidence.HostOOMSched, "slurm", true},
+	{lazyre.New(`Nodes? (?P<node>\S+) not responding`), evidence.NodeState, "", false},
+	{lazyre.New(`update_node: node (?P<node>\S+) reason set to: `), evidence.NodeState, "", false},
+	{lazyre.New(`[Ee]pilog failed|error running epilog|drain_nodes: node (?P<node>\S+)`), evidence.NodeState, "", false},
 }
 
 // daemon reads a line of a daemon's log. Lines that mean nothing for a job are

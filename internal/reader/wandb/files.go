@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/plainyaml"
 	"github.com/inquest-dev/inquest/internal/format/wandblog"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/reader"
 )
 
@@ -206,10 +206,10 @@ func (r *reading) summary(f *file) {
 }
 
 // Why rows were refused, by the versions of W&B: the row's step and the one that it was behind.
-var refusals = []*regexp.Regexp{
-	regexp.MustCompile(`ignoring partial history record","step":(\d+),"current":(\d+)`),
-	regexp.MustCompile(`[Tt]ried to log to step (\d+) that is less than the current step (\d+)`),
-	regexp.MustCompile(`Step must only increase in log calls\.\s+Step (\d+) < (\d+)`),
+var refusals = []*lazyre.Regexp{
+	lazyre.New(`ignoring partial history record","step":(\d+),"current":(\d+)`),
+	lazyre.New(`[Tt]ried to log to step (\d+) that is less than the current step (\d+)`),
+	lazyre.New(`Step must only increase in log calls\.\s+Step (\d+) < (\d+)`),
 }
 
 const maxRefusal = 64 << 10 // bytes of a line

@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/rows"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 	"github.com/inquest-dev/inquest/internal/repair"
 )
 
@@ -117,8 +117,8 @@ func beside(ctx context.Context, src *repair.Source, out *repair.Out, plan *repa
 }
 
 var (
-	scalars    = regexp.MustCompile(`^\d{8}_\d{6}\.json$`)
-	checkpoint = regexp.MustCompile(`(?:^|/)checkpoint-(\d+)(?:/|$)`)
+	scalars    = lazyre.New(`^\d{8}_\d{6}\.json$`)
+	checkpoint = lazyre.New(`(?:^|/)checkpoint-(\d+)(?:/|$)`)
 )
 
 // checkpoints are those of a training whose states are copied.
