@@ -25,6 +25,13 @@ import (
 func deviceMemory(in Input, f evidence.Known) {
 	e := in.Memory
 	if e == nil {
+		if caught := catches(in); len(caught) > 0 {
+			var at []evidence.Span
+			for _, c := range caught {
+				at = append(at, c.first)
+			}
+			f.Set("oom.survived", evidence.IntOf(int64(len(caught))), clip(at)...)
+		}
 		return
 	}
 	f.Set("oom.kind", evidence.TextOf(string(e.Kind)), e.Span)

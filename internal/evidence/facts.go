@@ -50,6 +50,7 @@ var FactSpecs = [...]FactSpec{
 	{"oom.step", Int, "last step logged before the failure", "rerun with one log line per step (logging_steps=1, PYTHONUNBUFFERED=1)", "one short run", "reversible"},
 	{"oom.ranks", Int, "how many ranks report a device-memory failure of their own", "collect the log of every rank (torchrun --log-dir D --redirects 3)", "one full run", "reversible"},
 	{"oom.all_ranks", Bool, "every rank of the job reports one, near in time", "collect the log of every rank (torchrun --log-dir D --redirects 3)", "one full run", "reversible"},
+	{"oom.survived", Int, "how many were caught and survived in an attempt that no failure of device memory ended", "", "", ""},
 	{"oom.recovered_before", Int, "how many were caught and survived earlier in the attempt", "", "", ""},
 	{"oom.logits_exact", Bool, "the request equals micro-batch x sequence length x vocabulary x 2 or 4 bytes, as the allocator rounds it", "print the micro-batch, the padded sequence length and the vocabulary size of the failing batch", "seconds", "reads"},
 	{"oom.retry_same_failure", Bool, "an exception handler tried again or went on and memory did not come back", "print torch.cuda.memory_allocated() in the handler after the exception object is gone", "one short run", "reversible"},

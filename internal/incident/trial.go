@@ -127,6 +127,13 @@ type Exit struct {
 	AtLimit  *int64 `json:"at_limit,omitempty"`
 }
 
+// Why this program ended a command, as Exit.Stopped says it.
+const (
+	StoppedTime      = "time limit"
+	StoppedInterrupt = "interrupt"
+	StoppedDisk      = "disk budget"
+)
+
 // Names of measures.
 const (
 	Resident     = "resident"      // bytes in memory of the process tree
