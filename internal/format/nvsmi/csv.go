@@ -155,7 +155,7 @@ func (t *csv) rejoin(cell []string, extra int) []string {
 func stated(v string) bool { return v != "" && v[0] != '[' && v != "N/A" }
 
 func (t *csv) process(cell []string, l textline.Line) Class {
-	p := Process{GPU: None, PID: None, Used: textline.NoBytes, At: l}
+	p := newProcess(l)
 	for i, n := range t.names {
 		if v := cell[i]; stated(v) {
 			switch n {
@@ -237,6 +237,9 @@ func (d *Device) set(name, v string, unit int64, l textline.Line, out Out) bool 
 	case "memory.free":
 		d.Free = sizeOf(v, unit)
 		return d.Free.Known()
+	case "memory.reserved":
+		d.Reserved = sizeOf(v, unit)
+		return d.Reserved.Known()
 	case "utilization.gpu":
 		d.Util = percent(v)
 		return d.Util == d.Util

@@ -80,11 +80,13 @@ type Device struct {
 	Persistence   string // On, Off
 	MIG           string // Enabled, Disabled
 	PState        string
+	GI, CI        int // of a MIG instance: its GPU instance and compute instance, None where not stated
 	Used, Total   textline.Bytes
 	Free          textline.Bytes
-	Util          float64 // per cent; NaN where not stated, as the next ones
-	Temp, MemTemp float64 // degrees Celsius
-	Power, Cap    float64 // watts
+	Reserved      textline.Bytes // by driver and firmware, as drivers from 510 on state it
+	Util          float64        // per cent; NaN where not stated, as the next ones
+	Temp, MemTemp float64        // degrees Celsius
+	Power, Cap    float64        // watts
 	// ECC errors that could not be corrected: since the driver was loaded, and
 	// over the life of the board. None where not stated.
 	Volatile, Aggregate int64
@@ -92,7 +94,7 @@ type Device struct {
 	CPUs, NUMA          string
 	States              []State
 	Taken               string // the row's own time, as printed
-	Listed, Empty       bool   // the table has a list of processes; it is empty
+	Listed, Empty       bool   // the table has a list of processes; it is said to be empty
 	// At is the line that states the memory in use, else the first one of the device.
 	At textline.Line
 }
@@ -111,6 +113,7 @@ type Process struct {
 	GPU         int // None where not stated
 	UUID, BusID string
 	PID         int
+	GI, CI      int // MIG instance, None where it is in none
 	Type, Name  string
 	Used        textline.Bytes
 	Taken       string
@@ -135,7 +138,12 @@ type Test struct {
 
 func newDevice() Device {
 	nan := math.NaN()
-	return Device{Index: None, Minor: None, Used: textline.NoBytes, Total: textline.NoBytes, Free: textline.NoBytes, Util: nan, Temp: nan, MemTemp: nan, Power: nan, Cap: nan, Volatile: None, Aggregate: None}
+	return Device{Index: None, Minor: None, GI: None, CI: None, Used: textline.NoBytes, Total: textline.NoBytes, Free: textline.NoBytes, Reserved: textline.NoBytes, Util: nan, Temp: nan, MemTemp: nan, Power: nan, Cap: nan, Volatile: None, Aggregate: None}
+}
+
+// newProcess is a process of which only the line is known.
+func newProcess(at textline.Line) Process {
+	return Process{GPU: None, PID: None, GI: None, CI: None, Used: textline.NoBytes, At: at}
 }
 
 // state adds s, within the bound.

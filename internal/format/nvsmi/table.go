@@ -241,6 +241,7 @@ func (t *table) slice(l textline.Line, cell []string) Class {
 	used, total, _ := strings.Cut(cell[1], "/")
 	d := newDevice()
 	d.Index, d.Slice, d.At = textline.Small(f[0]), "gi "+f[1]+" ci "+f[2]+" dev "+f[3], l
+	d.GI, d.CI = textline.Small(f[1]), textline.Small(f[2])
 	d.Used, d.Total = sizeOf(used, mib), sizeOf(total, mib)
 	if v := strings.Fields(cell[2]); len(v) > 1 {
 		d.Volatile = textline.Count(v[1])
@@ -255,10 +256,12 @@ func (t *table) process(l textline.Line, text string) Class {
 	if len(f) < 4 || textline.Small(f[0]) == None {
 		return Header
 	}
-	p := Process{GPU: textline.Small(f[0]), Used: textline.NoBytes, At: l}
+	p := newProcess(l)
+	p.GPU = textline.Small(f[0])
 	f = f[1:]
 	if len(f) > 4 && !isType(f[1]) && isType(f[3]) {
-		f = f[2:] // GI and CI
+		p.GI, p.CI = textline.Small(f[0]), textline.Small(f[1])
+		f = f[2:]
 	}
 	p.PID = textline.Small(f[0])
 	if p.PID == None || len(f) < 3 || !isType(f[1]) {

@@ -26,10 +26,11 @@ type tree struct {
 	inSlice  bool
 	proc     Process
 	inPID    bool
+	gi, ci   int  // of the process that comes next
 	dropped  bool // more than could be held back, so that no index is known
 }
 
-func newTree(out Out) tree { return tree{out: out, attached: None} }
+func newTree(out Out) tree { return tree{out: out, attached: None, gi: None, ci: None} }
 
 // device begins the block of one device.
 func (t *tree) device(bus string, l textline.Line) {
@@ -120,6 +121,10 @@ func (t *tree) field(path []string, v string, l textline.Line) {
 		return
 	}
 	switch key {
+	case "processes":
+		if v == "None" {
+			d.Empty = true
+		}
 	case "product_name":
 		d.Name = v
 	case "uuid", "gpu_uuid":
@@ -239,6 +244,8 @@ func (t *tree) memory(key, v string, l textline.Line) {
 	switch key {
 	case "total":
 		d.Total = sizeOf(v, mib)
+	case "reserved":
+		d.Reserved = sizeOf(v, mib)
 	case "used":
 		d.Used = sizeOf(v, mib)
 		d.At = l
@@ -313,10 +320,19 @@ func (t *tree) throttle(key, v string, l textline.Line) {
 
 func (t *tree) processField(key, v string, l textline.Line) {
 	switch key {
+	case "gpu_instance_id": // both stand before the number of their process
+		t.endProcess()
+		t.gi = textline.Small(v)
+	case "compute_instance_id":
+		t.endProcess()
+		t.ci = textline.Small(v)
 	case "process_id", "pid":
 		t.endProcess()
 		if pid := textline.Small(v); pid != None {
-			t.proc = Process{GPU: t.cur.Index, UUID: t.cur.UUID, BusID: t.cur.BusID, PID: pid, Used: textline.NoBytes, At: l}
+			t.proc = newProcess(l)
+			t.proc.GPU, t.proc.UUID, t.proc.BusID, t.proc.PID = t.cur.Index, t.cur.UUID, t.cur.BusID, pid
+			t.proc.GI, t.proc.CI = t.gi, t.ci
+			t.gi, t.ci = None, None
 			t.inPID = true
 			t.cur.Listed = true
 		}
@@ -342,6 +358,9 @@ func (t *tree) sliceField(path []string, key, v string, l textline.Line) {
 	case !t.inSlice:
 	case key == "gpu_instance_id":
 		t.slice.Slice = "gi " + v + " " + t.slice.Slice
+		t.slice.GI = textline.Small(v)
+	case key == "compute_instance_id":
+		t.slice.CI = textline.Small(v)
 	case section == "fb_memory_usage" && key == "total":
 		t.slice.Total = sizeOf(v, mib)
 	case section == "fb_memory_usage" && key == "used":
