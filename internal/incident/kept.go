@@ -79,6 +79,17 @@ type Change struct {
 	From string `json:"from"` // "" where it was not there
 	To   string `json:"to"`
 	Text string `json:"text"` // in words
+	// Parts are the differences that belong together and count as this one change; empty
+	// where it is one difference.
+	Parts []ChangePart `json:"parts,omitempty"`
+}
+
+// A ChangePart is one of the differences that make up a change.
+type ChangePart struct {
+	Of   string `json:"of"`
+	Name string `json:"name"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // ComparisonSchema is the name and version of a comparison.
@@ -94,5 +105,8 @@ type Comparison struct {
 	// same kind, process numbers, scratch folders); they count as no change.
 	Expected []Change `json:"expected"`
 	Unknown  []string `json:"unknown"` // what could not be compared, because one of the two does not say
-	Says     string   `json:"says"`    // whether one thing, several or nothing changed, and whether it helped
+	// Effect is what the results of A and of B after it say: helped, did_not_help,
+	// another_failure, made_worse, both_passed, unknown.
+	Effect string `json:"effect"`
+	Says   string `json:"says"` // whether one thing, several or nothing changed, and whether it helped
 }
