@@ -1,5 +1,7 @@
 package evidence
 
+import "sync"
+
 // A FactSpec declares one fact that an entry's condition may ask for. A fact
 // that is not in evidence is unknown, which is not the same as false; How says
 // how a person obtains it.
@@ -285,17 +287,17 @@ var FactSpecs = [...]FactSpec{
 	{"order.certain", Bool, "the evidence orders the leading fault against its rivals", "timestamps (or step numbers) on every line of every rank, from clocks known to agree (chronyc tracking on each host)", "one full run", "reversible"},
 }
 
-var factByName = func() map[string]*FactSpec {
+var factByName = sync.OnceValue(func() map[string]*FactSpec {
 	m := make(map[string]*FactSpec, len(FactSpecs))
 	for i := range FactSpecs {
 		m[FactSpecs[i].Name] = &FactSpecs[i]
 	}
 	return m
-}()
+})
 
 // FactOf returns the declaration of fact n, or nil. seen.<kind> facts are
 // declared by their kinds.
-func FactOf(n string) *FactSpec { return factByName[n] }
+func FactOf(n string) *FactSpec { return factByName()[n] }
 
 // SeriesNames are the canonical names of series.
 var SeriesNames = map[string]string{

@@ -1,6 +1,9 @@
 package evidence
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // A Kind names a kind of event. Kinds are declared in Specs and nowhere else.
 type Kind string
@@ -326,16 +329,16 @@ var Specs = [...]Spec{
 	{BatchShape, "the shape of one batch (lengths, sentences, tokens)", "", RoleContext, 0, []AttrSpec{{"length", Int, "longest sequence"}, {"count", Int, "samples"}, {"tokens", Int, ""}, {"batch", Int, "batch ordinal"}}},
 }
 
-var byKind = func() map[Kind]*Spec {
+var byKind = sync.OnceValue(func() map[Kind]*Spec {
 	m := make(map[Kind]*Spec, len(Specs))
 	for i := range Specs {
 		m[Specs[i].Kind] = &Specs[i]
 	}
 	return m
-}()
+})
 
 // SpecOf returns the declaration of k, or nil if it is not declared.
-func SpecOf(k Kind) *Spec { return byKind[k] }
+func SpecOf(k Kind) *Spec { return byKind()[k] }
 
 // Attr returns the declaration of attribute n of s, or nil.
 func (s *Spec) Attr(n string) *AttrSpec {

@@ -160,10 +160,10 @@ func AliasOf(key string) (evidence.Alias, bool) {
 	}
 	a, ok := trackedOnly[key]
 	if !ok {
-		a, ok = evidence.SeriesAliases[key]
+		a, ok = evidence.SeriesAliases()[key]
 	}
 	if !ok {
-		a, ok = evidence.SeriesAliases[strings.ReplaceAll(key, ".", "/")]
+		a, ok = evidence.SeriesAliases()[strings.ReplaceAll(key, ".", "/")]
 	}
 	return a, ok && a.Name != ""
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/lazyre"
@@ -63,17 +64,17 @@ var (
 )
 
 // canonical are the names that series have whatever a tracker calls them.
-var canonical = func() map[string]bool {
+var canonical = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{"memory_used": true, "memory_fraction": true}
-	for _, a := range evidence.SeriesAliases {
+	for _, a := range evidence.SeriesAliases() {
 		m[a.Name] = true
 	}
 	return m
-}()
+})
 
 func classify(t *evidence.Track) (class, string) {
 	meaning := ""
-	if name := t.Series.Key.Name; name != "" && canonical[name] {
+	if name := t.Series.Key.Name; name != "" && canonical()[name] {
 		meaning = name
 	}
 	low := strings.ToLower(t.Name)

@@ -283,7 +283,7 @@ func (m *metrics) header(raw []byte) bool {
 	m.yolo = m.yolo[:0]
 	for _, w := range words {
 		name := string(bytes.ToLower(w))
-		mean, ok := keyMeanings[name]
+		mean, ok := keyMeanings()[name]
 		m.yolo = append(m.yolo, yoloColumn{name, mean, ok})
 	}
 	return true

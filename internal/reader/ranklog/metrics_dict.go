@@ -206,7 +206,7 @@ func (m *metrics) dictSeries(raw []byte, d *dictLine, st *hfState) {
 func (m *metrics) extra(raw []byte, x *extraField, eval bool) {
 	m.f.key = append(m.f.key[:0], raw[x.keyFrom:x.keyTo]...)
 	lowerASCII(m.f.key)
-	if mean, ok := keyMeanings[string(m.f.key)]; ok && mean.single {
+	if mean, ok := keyMeanings()[string(m.f.key)]; ok && mean.single {
 		if mean.none || mean.step > 0 || mean.note > 0 {
 			return
 		}

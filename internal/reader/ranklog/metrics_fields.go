@@ -438,11 +438,11 @@ func (m *metrics) emit(v float64, from, to int, u []byte) {
 	f := &m.f
 	last := f.n - 1
 	k := f.key[f.words[last]:]
-	mean, known := keyMeanings[string(k)]
+	mean, known := keyMeanings()[string(k)]
 	at := last
 	if mean.multi {
 		for w := max(0, f.n-4); w < last; w++ {
-			if long, ok := keyMeanings[string(f.key[f.words[w]:])]; ok && long.single {
+			if long, ok := keyMeanings()[string(f.key[f.words[w]:])]; ok && long.single {
 				mean, at, k = long, w, f.key[f.words[w]:]
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -91,13 +92,13 @@ var noteKeys = map[string]note{
 
 // keyMeanings holds the aliases, the keys of steps and of notes, and the last
 // word of each key of several words.
-var keyMeanings = func() map[string]keyMeaning {
+var keyMeanings = sync.OnceValue(func() map[string]keyMeaning {
 	ids := map[string]uint16{}
 	for i, n := range canonical {
 		ids[n] = uint16(i)
 	}
-	out := make(map[string]keyMeaning, len(evidence.SeriesAliases)+64)
-	for k, a := range evidence.SeriesAliases {
+	out := make(map[string]keyMeaning, len(evidence.SeriesAliases())+64)
+	for k, a := range evidence.SeriesAliases() {
 		out[k] = keyMeaning{single: true, id: ids[a.Name], eval: a.Phase == "eval", peak: a.Peak, none: a.Name == "", scale: a.Scale}
 	}
 	for k, r := range stepKeys {
@@ -118,7 +119,7 @@ var keyMeanings = func() map[string]keyMeaning {
 		out[w] = k
 	}
 	return out
-}()
+})
 
 // isSize reports whether the values of a series are bytes.
 func isSize(id uint16) bool { return id >= idAllocated && id <= idHost && id != idFraction }
