@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -55,8 +56,13 @@ func (a *app) trials(s *store.Store) trial.Run {
 			return nil, err
 		}
 		defer log.Close()
-		r := record.Run(ctx, record.Options{Command: j.Command, Dir: j.Dir, Env: j.Env, Log: log, Every: time.Second, Tools: gpu.Tools, Timeout: j.Timeout,
-			Sampled: func(x incident.Sample) { t.Samples = append(t.Samples, x) }})
+		r := record.Run(ctx, record.Options{Command: j.Command, Dir: j.Dir, Env: j.Env, Log: log, Every: cmp.Or(j.Every, time.Second), Tools: gpu.Tools, Timeout: j.Timeout,
+			Sampled: func(x incident.Sample) {
+				if st, err := log.Stat(); err == nil {
+					x.Log = st.Size() // which step it was at, then
+				}
+				t.Samples = append(t.Samples, x)
+			}})
 		ended := r.Ended.UTC().Format(time.RFC3339Nano)
 		t.Ended, t.Exit, t.Measures, t.LogBytes, t.Problems = &ended, &r.Exit, r.Measures, r.LogBytes, r.Problems
 		if err := w.Put(incident.Record{At: ended, Kind: incident.RecordEnded, Ended: &incident.Ended{At: ended, Exit: r.Exit, Measures: r.Measures, LogBytes: r.LogBytes, Problems: r.Problems}}); err != nil {

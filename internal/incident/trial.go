@@ -164,6 +164,9 @@ type Sample struct {
 	AddressSpace int64          `json:"address_space"`
 	Cgroup       *int64         `json:"cgroup"`
 	Devices      []DeviceSample `json:"devices"`
+	// Log is how many bytes the command had printed by then: the steps in them tell which step
+	// it was at. 0 where that was not noted.
+	Log int64 `json:"log,omitempty"`
 }
 
 // A DeviceSample is the memory of one device; Own is of the trial's own processes, null

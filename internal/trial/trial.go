@@ -22,6 +22,7 @@ type Job struct {
 	Env      []string // set for it, NAME=value
 	Out      string   // its scratch folder; "" has none
 	Timeout  time.Duration
+	Every    time.Duration // between two samples of memory; 0 is what suits the runner
 }
 
 // A Done is a trial that was made. Its Trial is complete, samples and verdict among it.
