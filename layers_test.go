@@ -28,6 +28,8 @@ var layers = []struct{ pkg, may string }{
 	{"internal/format/parquet", "internal/format/rows"},
 	{"internal/format/sqlitestore", "internal/format/sqlitefile"},
 	{"internal/format/trackiorow", "internal/format/jsontree internal/format/textline"},
+	// A checkpoint of torch.save is a pickle and the bytes that it names.
+	{"internal/format/torchzip", "internal/format/pickle"},
 	{"internal/format/*", "internal/format/protowire internal/format/textline"},
 	{"internal/artifact", "internal/evidence"},
 	{"internal/evidencefile", "internal/evidence"},
