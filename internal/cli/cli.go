@@ -49,9 +49,12 @@ var (
 // exitCode is the only place that maps an outcome to a process status.
 // docs/cli.md prints the same table.
 func exitCode(err error) int {
+	var child childStatus
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &child):
+		return int(child)
 	case errors.Is(err, errUsage):
 		return 2
 	case errors.Is(err, errFault):
@@ -69,6 +72,8 @@ type app struct {
 	out, err io.Writer
 	rules    []string // --rules
 	format   string   // --format of the command that ran, for errors
+
+	keepInterrupts func() // the command takes interrupts itself from now on
 }
 
 // commands is the table of commands. Adding one is a row here and a file beside
@@ -78,6 +83,7 @@ var commands = []func(*app) *cobra.Command{
 	scanCommand,
 	memoryCommand,
 	trackerCommand,
+	runCommand,
 	explainCommand,
 	newCommand,
 	incidentCommand,
@@ -87,7 +93,11 @@ var commands = []func(*app) *cobra.Command{
 
 // Main runs one invocation and returns the process status.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	stop := func() { signal.Stop(interrupts) }
 	defer stop()
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		// A small log needs no collection at all; a folder of many is held near
@@ -96,13 +106,14 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		debug.SetMemoryLimit(memory)
 		runtime.SetFinalizer(&collection{}, (*collection).ended)
 	}
-	a := &app{in: in, out: out, err: errw}
+	a := &app{in: in, out: out, err: errw, keepInterrupts: stop}
 	done := make(chan error, 1)
 	go func() { done <- a.run(ctx, args) }()
 	var err error
 	select {
 	case err = <-done:
-	case <-ctx.Done():
+	case <-interrupts:
+		cancel()
 		stop() // a second interrupt ends the process at once
 		select {
 		case err = <-done:
@@ -307,7 +318,8 @@ var parsed = lazyre.New(`: strconv\.\w+: parsing .*: invalid syntax$`)
 
 // complain writes an error for a person, or as JSON where the report is JSON.
 func (a *app) complain(err error) {
-	if err == nil || errors.Is(err, errFault) {
+	var child childStatus
+	if err == nil || errors.Is(err, errFault) || errors.As(err, &child) {
 		return
 	}
 	if errors.Is(err, context.Canceled) {

@@ -5,14 +5,19 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/record"
+	"github.com/inquest-dev/inquest/internal/redact"
 	"github.com/inquest-dev/inquest/internal/store"
 	"github.com/inquest-dev/inquest/internal/trial"
 )
@@ -39,45 +44,291 @@ func newTrialID(now time.Time) string {
 	return "t" + now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:])
 }
 
-// trials makes trials into s, their output kept and not shown.
+// trials makes trials into s, their output kept and not shown. An interrupt of ctx ends the
+// command; the trial is still diagnosed and saved.
 func (a *app) trials(s *store.Store) trial.Run {
 	return func(ctx context.Context, j trial.Job) (*trial.Done, error) {
-		now := time.Now()
-		t := incident.Trial{Schema: incident.TrialSchema, ID: newTrialID(now), By: j.By, Series: j.Series, Incident: j.Incident,
-			Command: j.Command, Template: j.Template, Values: j.Values, Dir: j.Dir, Begun: now.UTC().Format(time.RFC3339Nano), Out: j.Out}
-		w, err := s.Begin(t)
+		r, err := a.record(ctx, recording{
+			job: j, store: s, must: true, every: cmp.Or(j.Every, time.Second), tools: gpu.Tools,
+			diagnose:   func(incident.Exit) bool { return true },
+			diagnosing: func() (context.Context, func()) { return context.WithTimeout(context.WithoutCancel(ctx), time.Minute) },
+		})
 		if err != nil {
 			return nil, err
 		}
-		defer w.Close()
-		t.Log = filepath.Join(w.Dir(), "output.log")
-		log, err := os.Create(t.Log)
+		return &trial.Done{Trial: r.trial, Diagnosis: r.diagnosis}, nil
+	}
+}
+
+// A recording is a trial to be made: all commands that start the user's command make one here.
+type recording struct {
+	job         trial.Job
+	store       *store.Store // nil where none can be named
+	must        bool         // it is not made where it cannot be kept
+	in, out, er *os.File     // the user's streams; nil shows nothing
+	forward     bool         // signals go to the command
+	every       time.Duration
+	tools       gpu.Runner
+	diagnose    func(incident.Exit) bool         // whether to, once it ended so
+	diagnosing  func() (context.Context, func()) // bounds the diagnosis
+}
+
+// A recorded is what came of it.
+type recorded struct {
+	trial     incident.Trial
+	diagnosis *incident.Incident
+	kept      error // why the store does not have all of it
+	folder    string
+	undone    error // why it was not diagnosed
+	took      time.Duration
+}
+
+// record makes one trial. Nothing of the catalogue is loaded before its command has ended, and
+// nothing waits for a disk before it has started.
+func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
+	now := time.Now()
+	j := x.job
+	if j.Dir == "" {
+		j.Dir, _ = os.Getwd()
+	}
+	t := incident.Trial{
+		Schema: incident.TrialSchema, ID: newTrialID(now), By: j.By, Series: j.Series, Incident: j.Incident,
+		Command: masked(j.Command), Template: masked(j.Template), Values: j.Values, Set: setting(j.Env),
+		Dir: j.Dir, PID: os.Getpid(), Begun: now.UTC().Format(time.RFC3339Nano), Out: j.Out,
+	}
+	k := &keeping{}
+	log, err := k.begin(x.store, &t, x.must)
+	if err != nil {
+		return nil, err
+	}
+	o := record.Options{
+		Command: j.Command, Dir: x.job.Dir, Env: j.Env, In: x.in, Out: x.out, Err: x.er, Forward: x.forward,
+		Every: x.every, Tools: x.tools, Timeout: j.Timeout, Sampled: k.sample,
+	}
+	if log != nil {
+		o.Log = log
+	}
+	r := record.Run(ctx, o)
+	if log != nil {
+		log.Close()
+	}
+	ended := r.Ended.UTC().Format(time.RFC3339Nano)
+	t.Ended, t.Exit, t.Measures, t.LogBytes = &ended, &r.Exit, r.Measures, r.LogBytes
+	t.Problems = append(t.Problems, r.Problems...)
+	for i, p := range t.Problems {
+		t.Problems[i] = redact.Text(p)
+	}
+	t.Samples = k.end(t)
+	d := &recorded{folder: k.folder, took: r.Ended.Sub(r.Begun)}
+	if x.diagnose(r.Exit) {
+		ctx, stop := x.diagnosing()
+		d.diagnosis, d.undone = a.diagnoseTrial(ctx, k, t)
+		stop()
+	}
+	v := trial.Judge(r.Exit, d.diagnosis)
+	t.Verdict = &v
+	k.judged(d.diagnosis, v)
+	d.trial, d.kept = t, k.close()
+	return d, nil
+}
+
+// diagnoseTrial diagnoses what a trial left. It returns soon when ctx is done.
+func (a *app) diagnoseTrial(ctx context.Context, k *keeping, t incident.Trial) (*incident.Incident, error) {
+	path := k.folder
+	if path == "" {
+		path = t.Log
+	}
+	if path == "" {
+		return nil, errors.New("nothing of it could be kept")
+	}
+	type answer struct {
+		inc *incident.Incident
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		o, err := a.options([]string{path})
 		if err != nil {
-			return nil, err
-		}
-		defer log.Close()
-		r := record.Run(ctx, record.Options{Command: j.Command, Dir: j.Dir, Env: j.Env, Log: log, Every: cmp.Or(j.Every, time.Second), Tools: gpu.Tools, Timeout: j.Timeout,
-			Sampled: func(x incident.Sample) {
-				if st, err := log.Stat(); err == nil {
-					x.Log = st.Size() // which step it was at, then
-				}
-				t.Samples = append(t.Samples, x)
-			}})
-		ended := r.Ended.UTC().Format(time.RFC3339Nano)
-		t.Ended, t.Exit, t.Measures, t.LogBytes, t.Problems = &ended, &r.Exit, r.Measures, r.LogBytes, r.Problems
-		if err := w.Put(incident.Record{At: ended, Kind: incident.RecordEnded, Ended: &incident.Ended{At: ended, Exit: r.Exit, Measures: r.Measures, LogBytes: r.LogBytes, Problems: r.Problems}}); err != nil {
-			return nil, err
-		}
-		o, err := a.options([]string{w.Dir()})
-		if err != nil {
-			return nil, err
+			done <- answer{nil, err}
+			return
 		}
 		inc, err := engine.Diagnose(ctx, o)
-		if err != nil {
-			inc = nil
+		done <- answer{inc, err}
+	}()
+	select {
+	case d := <-done:
+		return d.inc, d.err
+	case <-ctx.Done():
+	}
+	select {
+	case d := <-done:
+		return d.inc, d.err
+	case <-time.After(grace):
+		return nil, ctx.Err()
+	}
+}
+
+// samplesEvery is how long samples wait to be written, so that a kill loses little.
+const samplesEvery = 30 * time.Second
+
+// A keeping writes the records of one trial. What it cannot write is noted and the trial goes on.
+type keeping struct {
+	folder string // of the trial; "" where the store has none
+
+	mu      sync.Mutex
+	w       *store.Writer // nil where the store cannot be written
+	err     error         // the first
+	samples []incident.Sample
+	written int // of samples
+	at      time.Time
+	synced  chan struct{}
+}
+
+// begin commits the trial's first record and makes its log, whose path it sets. Where the store
+// cannot be written the log is a temporary file, or there is none; with must that is an error.
+func (k *keeping) begin(s *store.Store, t *incident.Trial, must bool) (*os.File, error) {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND
+	var log *os.File
+	if s == nil {
+		k.err = errors.New("no folder for it is known: neither --store nor XDG_STATE_HOME nor HOME is set")
+	} else {
+		t.Log = filepath.Join(s.TrialDir(*t), "output.log")
+		if k.w, k.err = s.Begin(*t); k.err == nil {
+			k.folder = k.w.Dir()
+			log, k.err = os.OpenFile(t.Log, flags, 0o600)
 		}
-		v := trial.Judge(r.Exit, inc)
-		t.Verdict = &v
-		return &trial.Done{Trial: t, Diagnosis: inc}, nil
+	}
+	if k.err == nil {
+		return log, nil
+	}
+	if must {
+		if k.w != nil {
+			k.w.Close()
+		}
+		return nil, k.err
+	}
+	t.Problems = append(t.Problems, k.err.Error())
+	t.Log = filepath.Join(os.TempDir(), "inquest-"+t.ID+".log")
+	log, err := os.OpenFile(t.Log, flags, 0o600)
+	if err != nil {
+		t.Log = ""
+		t.Problems = append(t.Problems, "no log is kept: "+err.Error())
+		return nil, nil
+	}
+	return log, nil
+}
+
+// put commits a record, where the store can be written.
+func (k *keeping) put(r incident.Record) {
+	if k.w == nil {
+		return
+	}
+	if r.At == "" {
+		r.At = time.Now().UTC().Format(time.RFC3339Nano)
+	}
+	if err := k.w.Put(r); err != nil && k.err == nil {
+		k.err = err
+	}
+}
+
+// sample keeps a sample. It may be called concurrently with the trial, not with itself.
+func (k *keeping) sample(s incident.Sample) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.samples = append(k.samples, s)
+	if now := time.Now(); k.at.IsZero() {
+		k.at = now
+	} else if now.Sub(k.at) >= samplesEvery {
+		k.at = now
+		k.flush()
+	}
+}
+
+func (k *keeping) flush() {
+	if k.written < len(k.samples) {
+		k.put(incident.Record{Kind: incident.RecordSamples, Samples: k.samples[k.written:]})
+		k.written = len(k.samples)
+	}
+}
+
+// end commits how the trial ended, begins to bring it to the disk, and returns the samples.
+func (k *keeping) end(t incident.Trial) []incident.Sample {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flush()
+	k.put(incident.Record{At: *t.Ended, Kind: incident.RecordEnded, Ended: &incident.Ended{
+		At: *t.Ended, Exit: *t.Exit, Measures: t.Measures, LogBytes: t.LogBytes, Problems: t.Problems,
+	}})
+	k.synced = make(chan struct{})
+	go func() {
+		defer close(k.synced)
+		if k.w != nil {
+			k.w.Sync()
+		}
+	}()
+	return k.samples
+}
+
+// judged commits what the trial came to.
+func (k *keeping) judged(inc *incident.Incident, v incident.TrialVerdict) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if inc != nil {
+		k.put(incident.Record{Kind: incident.RecordDiagnosis, Diagnosis: inc})
+	}
+	k.put(incident.Record{Kind: incident.RecordVerdict, Verdict: &v})
+}
+
+// syncing is how long the end of a trial waits for a disk.
+const syncing = 2 * time.Second
+
+// close ends the writing, and says what could not be written.
+func (k *keeping) close() error {
+	if k.w == nil {
+		return k.err
+	}
+	done := make(chan error, 1)
+	go func() {
+		<-k.synced
+		k.w.Sync()
+		done <- k.w.Close()
+	}()
+	select {
+	case err := <-done:
+		return errors.Join(k.err, err)
+	case <-time.After(syncing):
+		return k.err // the system goes on with it
+	}
+}
+
+// masked returns words without their secrets.
+func masked(words []string) []string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = redact.Text(w)
+	}
+	return list
+}
+
+// setting are the variables of env, NAME=value, without secrets.
+func setting(env []string) map[string]string {
+	set := map[string]string{}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		_, value, _ = strings.Cut(redact.Text(name+"="+value), "=")
+		set[name] = value
+	}
+	return set
+}
+
+// endWords says how a command ended.
+func endWords(e incident.Exit) string {
+	switch {
+	case e.Error != "":
+		return "did not start: " + e.Error
+	case e.Signal != "":
+		return fmt.Sprintf("was ended by %s (status %d)", e.Signal, e.Status)
+	default:
+		return fmt.Sprintf("ended with status %d", e.Status)
 	}
 }

@@ -1,0 +1,149 @@
+//go:build unix
+
+package record
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// passed are the signals that the command gets when this process gets them. Those of a fault in
+// this process, of its children, and of the terminal's job control are not among them.
+var passed = []os.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGPROF, syscall.SIGXCPU, syscall.SIGIO, syscall.SIGCONT, syscall.SIGWINCH,
+}
+
+// signals are those that this process gets while the command runs.
+type signals struct {
+	got  chan os.Signal
+	own  chan os.Signal
+	over chan struct{}
+	done chan struct{}
+}
+
+// catch keeps signals from ending this process: where the command stands in its place those
+// that are passed on, and in any case those of writing, to a closed pipe or past a limit of the
+// size of files, because the output and the log may be either. A signal that was ignored when
+// this process started is ignored by the command as well.
+func catch(forward bool) *signals {
+	s := &signals{got: make(chan os.Signal, 64), own: make(chan os.Signal, 1), over: make(chan struct{}), done: make(chan struct{})}
+	signal.Notify(s.own, syscall.SIGPIPE, syscall.SIGXFSZ)
+	if forward {
+		for _, sig := range append(passed, more...) {
+			if !signal.Ignored(sig) {
+				signal.Notify(s.got, sig)
+			}
+		}
+	}
+	return s
+}
+
+// pass gives signals to the command until it has ended.
+func (s *signals) pass(c *child) {
+	go func() {
+		defer close(s.done)
+		for {
+			select {
+			case sig := <-s.got:
+				c.signal(sig.(syscall.Signal))
+			case <-s.over:
+				return
+			}
+		}
+	}()
+}
+
+// release ends the catching.
+func (s *signals) release() {
+	signal.Stop(s.got)
+	signal.Stop(s.own)
+	close(s.over)
+}
+
+// signal gives the command a signal that this process got.
+func (c *child) signal(sig syscall.Signal) {
+	t := c.streams.terminal
+	switch sig {
+	case syscall.SIGWINCH:
+		if t != nil {
+			t.resize() // the system tells the command
+			return
+		}
+	case syscall.SIGCONT:
+		if t != nil {
+			t.resume()
+		}
+	case syscall.SIGINT, syscall.SIGQUIT:
+		switch {
+		case t != nil && !t.typed:
+			// It was typed where this process, but not the command, has its terminal.
+			if g := t.foreground(); g > 0 {
+				unix.Kill(-g, sig)
+				return
+			}
+		case t == nil && inForeground():
+			return // the terminal has sent it to the command as well
+		}
+	}
+	c.kill(sig, false)
+}
+
+// kill sends sig to the command, or to its whole process group.
+func (c *child) kill(sig syscall.Signal, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	if all && (c.group || c.streams.terminal != nil) {
+		unix.Kill(-c.process.Pid, sig)
+		return
+	}
+	c.process.Signal(sig)
+}
+
+// stop ends the command.
+func (c *child) stop(how force) {
+	sig := map[force]syscall.Signal{gently: syscall.SIGINT, firmly: syscall.SIGTERM, atOnce: syscall.SIGKILL}[how]
+	c.kill(sig, true)
+	if how != atOnce {
+		c.kill(syscall.SIGCONT, true)
+	}
+}
+
+// sweep ends what is left of the command's process group once it has ended. A group that has
+// members keeps its number.
+func (c *child) sweep() {
+	if c.group || c.streams.terminal != nil {
+		unix.Kill(-c.process.Pid, syscall.SIGKILL)
+	}
+}
+
+// inForeground reports whether the process group of this process is the one that the
+// controlling terminal sends its signals to.
+func inForeground() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	g, err := ioctl(tty, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
+	return err == nil && g == unix.Getpgrp()
+}
+
+// ioctl asks about an open file without changing how it is read.
+func ioctl[T any](f *os.File, ask func(fd int) (T, error)) (T, error) {
+	var v T
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return v, err
+	}
+	if cerr := raw.Control(func(fd uintptr) { v, err = ask(int(fd)) }); cerr != nil {
+		return v, cerr
+	}
+	return v, err
+}
