@@ -59,6 +59,9 @@ func hostMemory(in Input, f evidence.Known) {
 			}
 			if v, ok := e.Attrs["limit"]; ok && e.Attrs.Str("what") != "free" {
 				f.Set("host.limit", v, e.Span)
+				if by, ok := e.Attrs["by"]; ok {
+					f.Set("host.limit_by", by, e.Span)
+				}
 			}
 			if v, ok := e.Attrs["used"]; ok && v.Hi > f["host.used"].Value.Hi {
 				f.Set("host.used", v, e.Span)
@@ -104,7 +107,7 @@ func hostMemory(in Input, f evidence.Known) {
 		}
 	}
 	for _, s := range in.named("host_memory", "") {
-		if s.Count < 3 {
+		if s.Count < 3 || s.Key.Source == trialSource {
 			continue
 		}
 		t, _ := grows(s)
@@ -115,9 +118,32 @@ func hostMemory(in Input, f evidence.Known) {
 		}
 		break
 	}
+	addressSpace(in, f)
 	if e := in.Lead; e != nil {
 		ph := phaseOf(in, e)
 		f.Set("host.during_load", evidence.BoolOf(ph == "load" || ph == "resume"), e.Span)
+	}
+}
+
+// trialSource is the source of what inquest itself sampled of a run: memory by the clock, which
+// climbs while a program is loaded and is no growth over steps.
+const trialSource = "trial"
+
+// addressSpace says whether a limit of the address space leaves no room for what was refused. The
+// largest address space that was seen is less than the largest that there was, so that room which
+// seems left proves nothing, and the fact stays open.
+func addressSpace(in Input, f evidence.Known) {
+	limit, seen := f["host.address_limit"], f["host.address_space"]
+	if in.Lead == nil || in.Lead.Kind != evidence.HostAllocFailed || limit.Value.Lo <= 0 || seen.Value.Lo <= 0 {
+		return
+	}
+	room := limit.Value.Hi - seen.Value.Lo
+	least := limit.Value.Hi / 20
+	if v, ok := in.Lead.Attrs["requested"]; ok {
+		least = max(least, v.Lo)
+	}
+	if room < least {
+		f.Set("host.address_short", evidence.BoolOf(true), append(append([]evidence.Span{in.Lead.Span}, seen.Spans...), limit.Spans...)...)
 	}
 }
 

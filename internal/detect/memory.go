@@ -2,6 +2,8 @@ package detect
 
 import (
 	"math"
+	"strings"
+	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 )
@@ -233,6 +235,13 @@ func batch(in Input, f evidence.Known) {
 	}
 }
 
+// startingUp reports whether a series that inquest sampled itself, more often than trackers do, is
+// so short that its rise can be that of a program that loads.
+func startingUp(s *evidence.Series) bool {
+	from, to := s.First.When(), s.Last.When()
+	return strings.HasPrefix(s.Key.Source, trialSource) && (!from.Known() || !to.Known() || to.Time.Sub(from.Time) < 5*time.Minute)
+}
+
 // ofDevice judges the memory in use on whole devices, which trackers sample beside the run, some
 // ten seconds apart. A caching allocator fills the device in the first steps and keeps it,
 // so the first quarter is left out.
@@ -240,7 +249,7 @@ func ofDevice(in Input, f evidence.Known) {
 	for _, s := range in.named("device_memory", "") {
 		points := s.Points()
 		points = points[len(points)/4:]
-		if len(points) < 8 {
+		if len(points) < 8 || startingUp(s) {
 			continue
 		}
 		t, ok := TrendOf(points)

@@ -1218,13 +1218,22 @@ func (c *Case) outcome() {
 		c.Outcome = incident.Interrupted
 	case c.Lead != nil:
 		c.Outcome = incident.Failed
-	case len(c.finishedAt) > 0 || c.closed:
+	case len(c.finishedAt) > 0 || c.closed || c.endedWell():
 		c.Outcome = incident.FinishedRun
 	case progress && !c.followed():
 		c.Outcome = incident.Running
 	default:
 		c.Outcome = incident.Unclear
 	}
+}
+
+// endedWell reports whether the record of a trial says that its process ended with status 0. It is
+// asked where nothing failed: a shell or launcher can lose the status of what it ran.
+func (c *Case) endedWell() bool {
+	return slices.ContainsFunc(c.Attempt.Items, func(it *timeline.Item) bool {
+		code, ok := it.Attrs["code"]
+		return it.Kind == evidence.Exited && ok && code.I == 0 && it.Attrs.Str("what") == "trial"
+	})
 }
 
 // followed reports whether a later launch stands in one of the attempt's own

@@ -225,6 +225,11 @@ var FactSpecs = [...]FactSpec{
 	{"host.shm_full", Bool, "the shared-memory mount is full", "df -h /dev/shm inside the container while the job runs", "seconds", "reads"},
 	{"host.who_killed", Text, "who sent SIGKILL", "dmesg -T | grep -i -E 'killed process|oom-kill' on {fault.host}, memory.events of the job's cgroup, and the scheduler's record of the job", "seconds", "reads"},
 	{"host.free", Size, "host memory free at the fault", "free -g on {fault.host} beside a rerun (under WSL: the memory limit in .wslconfig)", "seconds", "reads"},
+	{"host.limit_by", Text, "what host.limit is of: host (all its memory) or cgroup (the job's own limit)", "cat /sys/fs/cgroup/memory.max in the job, and free -g on {fault.host}", "seconds", "reads"},
+	{"host.memory", Size, "main memory of the host", "free -g on {fault.host}", "seconds", "reads"},
+	{"host.address_limit", Size, "largest address space that a process of the run may have (ulimit -v)", "ulimit -v in the shell that starts the run, or grep 'address space' /proc/PID/limits of the run", "seconds", "reads"},
+	{"host.address_space", Size, "largest address space that a process of the run was seen with", "grep VmPeak /proc/PID/status of the run, shortly before it fails; inquest run records it", "one short run", "reads"},
+	{"host.address_short", Bool, "that limit leaves no room beside the largest address space seen: less than was asked for, or less than a twentieth of it", "rerun under inquest run, which records both", "one short run", "reads"},
 	{"host.limit_stated", Bool, "the job asked the scheduler for a fixed amount of host memory", "scontrol show job JOB | grep -i mem, or the job script", "seconds", "reads"},
 
 	// Collectives and ranks.

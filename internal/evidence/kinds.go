@@ -224,7 +224,7 @@ var Specs = [...]Spec{
 	{HostOOMSched, "scheduler, container runtime or service manager reports a host-memory kill", HostMemory, RoleFault, 20, []AttrSpec{attrWhat, {"limit", Size, ""}, {"used", Size, ""}, {"task", Int, "srun task id"}, {"count", Int, "kills reported"}}},
 	{HostOOMRay, "Ray's memory monitor ended a worker because the node ran low on host memory", HostMemory, RoleFault, 20, []AttrSpec{attrPID, {"limit", Size, "node memory"}, {"used", Size, "node memory in use"}, {"process_used", Size, "memory of the ended worker"}}},
 	{HostAllocFailed, "the process could not get host memory", HostMemory, RoleFault, 33, []AttrSpec{attrWhat, {"requested", Size, ""}}},
-	{HostMemReport, "host memory figures printed by the run or beside it", "", RoleContext, 0, []AttrSpec{attrWhat, {"used", Size, ""}, {"limit", Size, ""}, {"shm", Size, ""}, {"rss", Size, ""}}},
+	{HostMemReport, "host memory figures printed by the run or beside it", "", RoleContext, 0, []AttrSpec{attrWhat, {"used", Size, ""}, {"limit", Size, ""}, {"by", Text, "what the limit is of, where it is known: host, cgroup"}, {"shm", Size, ""}, {"rss", Size, ""}}},
 	{ShmExhausted, "the shared-memory mount is full", SharedMemory, RoleFault, 21, []AttrSpec{attrWhat, {"requested", Size, ""}, {"by", Text, "dataloader, nccl, torch"}}},
 	{WorkerKilled, "a data-loader worker was ended by a signal", ProcessExit, RoleFault, 40, []AttrSpec{attrPID, attrSignal, attrWhat}},
 	{WorkerExited, "a data-loader worker went away, reason not stated", ProcessExit, RoleEffect, 60, []AttrSpec{attrPID}},

@@ -91,6 +91,7 @@ type Timeline struct {
 //  6. Attach records of the machine (nvidia-smi, kernel, accounting) to every
 //     attempt that they can concern, within maxShared.
 func Build(sources []Source) *Timeline {
+	sources = trialOwners(sources)
 	t := &Timeline{Sources: sources, tracked: make([]bool, len(sources))}
 	for i := range sources {
 		t.tracked[i] = tracked(&sources[i])
@@ -258,10 +259,11 @@ func (t *Timeline) group() {
 		beside[i] = run[i] && t.tracked[i]
 		logs = logs || run[i] && !beside[i]
 	}
+	recorded := t.trialLogs() // a record's launch is what its log holds
 	for i := range t.Sources {
 		s := &t.Sources[i]
 		beside[i] = beside[i] && logs
-		if !run[i] || beside[i] {
+		if _, ok := recorded[i]; !run[i] || beside[i] || ok {
 			continue
 		}
 		launches := map[int]evidence.Span{}
@@ -318,11 +320,26 @@ func (t *Timeline) group() {
 		}
 		index = nil
 	}
+	first, last := map[int]int{}, map[int]int{} // attempts of a trial's log, by its record
+	for record, log := range recorded {
+		first[record], last[record] = -1, -1
+		for n, a := range t.Attempts {
+			if slices.ContainsFunc(a.Parts, func(p Part) bool { return p.Source == log }) {
+				if first[record] < 0 {
+					first[record] = n
+				}
+				last[record] = n
+			}
+		}
+	}
 	placed := map[Part]int{}
 	var logSeries [][]*evidence.Series
 	of := func(src, launch int) int {
 		if !run[src] {
 			return -1
+		}
+		if n, ok := last[src]; ok { // how it ended
+			return n
 		}
 		if beside[src] {
 			p := Part{Source: src, Launch: launch}
@@ -346,7 +363,11 @@ func (t *Timeline) group() {
 	}
 	from := map[*Attempt]int{} // source of its command
 	for _, it := range t.Items {
-		if it.Attempt = of(it.Source, it.Who.Launch); it.Who.Attempt == evidence.Earlier {
+		it.Attempt = of(it.Source, it.Who.Launch)
+		if n, ok := first[it.Source]; ok && it.Kind == evidence.LaunchMark {
+			it.Attempt = n
+		}
+		if it.Who.Attempt == evidence.Earlier {
 			it.Attempt = -1
 		}
 		if it.Attempt >= 0 {
@@ -383,7 +404,13 @@ func (t *Timeline) group() {
 				continue
 			}
 			if n := of(i, f.Who.Launch); n >= 0 {
-				t.Attempts[n].Facts = append(t.Attempts[n].Facts, f)
+				k, ok := first[i]
+				if !ok {
+					k = n
+				}
+				for ; k <= n; k++ { // what a trial's record states is of all launches that its log holds
+					t.Attempts[k].Facts = append(t.Attempts[k].Facts, f)
+				}
 				continue
 			}
 			for _, a := range t.Attempts {

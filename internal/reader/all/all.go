@@ -25,6 +25,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/reader/swanlab"
 	"github.com/inquest-dev/inquest/internal/reader/tfevents"
 	"github.com/inquest-dev/inquest/internal/reader/trackio"
+	"github.com/inquest-dev/inquest/internal/reader/trialrecord"
 	"github.com/inquest-dev/inquest/internal/reader/wandb"
 )
 
@@ -36,6 +37,7 @@ func Readers(plan evidence.Plan) []reader.Reader {
 		elastic.New(log),
 		kube.New(log),
 		slurm.New(),
+		trialrecord.New(log),
 		flightrec.New(),
 		memsnap.New(),
 		mlflow.New(),
