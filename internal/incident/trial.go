@@ -62,12 +62,15 @@ type Trial struct {
 // A Launch names the start of a job that several trials may be processes of, as its launcher
 // numbers it.
 type Launch struct {
-	ID        string            `json:"id"`       // equal for all processes of one launch
-	Launcher  string            `json:"launcher"` // slurm, torchelastic, openmpi, pmi, kubernetes, …
-	Rank      *int              `json:"rank"`
-	LocalRank *int              `json:"local_rank"`
-	WorldSize *int              `json:"world_size"`
-	Restart   int               `json:"restart"`
+	ID        string `json:"id"`       // equal for all processes of one launch
+	Launcher  string `json:"launcher"` // slurm, torchelastic, openmpi, pmi, kubernetes, …
+	Rank      *int   `json:"rank"`
+	LocalRank *int   `json:"local_rank"`
+	WorldSize *int   `json:"world_size"`
+	Restart   int    `json:"restart"`
+	// Weak says that a later launch in the same place may have the same ID, as where only the
+	// address of rank 0 names it: trials belong together if they also ran at the same time.
+	Weak      bool              `json:"weak"`
 	Variables map[string]string `json:"variables"` // from which this is known
 }
 
@@ -97,6 +100,7 @@ type Git struct {
 	Remote  string `json:"remote"`  // without log-in
 	Changed bool   `json:"changed"` // the tree differs from Commit
 	Digest  string `json:"digest"`  // of what differs; "" where nothing does
+	Unknown bool   `json:"unknown"` // git could not be asked: Changed and Digest say nothing
 }
 
 // A TrialDevice is a GPU that a trial could see.
@@ -139,6 +143,7 @@ const (
 	Resident     = "resident"      // bytes in memory of the process tree
 	AddressSpace = "address_space" // largest address space of one process
 	CgroupMemory = "cgroup"        // bytes charged to the cgroup
+	SharedMemory = "shared_memory" // bytes in use in /dev/shm, by whomever
 	DeviceMemory = "device"        // bytes on one device
 	Reserved     = "reserved"      // bytes that the framework's allocator reserved on one device, by its own words
 	Allocated    = "allocated"     // bytes in tensors on one device, by its own words
