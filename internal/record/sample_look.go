@@ -25,7 +25,7 @@ type used struct {
 }
 
 func (l look) sample(at time.Duration) incident.Sample {
-	return incident.Sample{Seconds: at.Seconds(), Processes: len(l.pids), Resident: l.memory.resident, AddressSpace: l.space, Cgroup: l.cgroup}
+	return incident.Sample{Seconds: at.Seconds(), Processes: len(l.pids), Resident: l.memory.resident, AddressSpace: l.space, Cgroup: l.cgroup, Devices: []incident.DeviceSample{}}
 }
 
 // An ending is what the kernel says when the command has ended.
