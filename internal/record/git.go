@@ -85,13 +85,6 @@ func findGit(dir string) (root, store string) {
 	return "", ""
 }
 
-func within(dir, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(dir, name)
-}
-
 // readShort reads the first line of a small file.
 func readShort(name string) (string, bool) {
 	b, ok := readBounded(name, 64<<10)
