@@ -39,6 +39,7 @@ type Verification struct {
 	Runs    int                   `json:"runs"` // of the scenario itself, as far as they were made
 	Passed  int                   `json:"passed"`
 	Failed  int                   `json:"failed"`
+	Same    int                   `json:"same_failure"` // of those that failed: in the way of the incident
 	Request VerificationRequest   `json:"request"`
 	Failure *FailurePoint         `json:"failure_point"` // null where no incident is known
 	Checks  []VerificationCheck   `json:"checks"`
@@ -85,7 +86,7 @@ type VerificationCheck struct {
 	Name  string `json:"name"`
 	Of    string `json:"of"`    // which metric, checkpoint or command; "" where there is one only
 	State string `json:"state"` // yes, no, unknown
-	// Deciding says that the verdict hangs on it: no refuses, unknown leaves it open.
+	// Deciding says that the verdict is open where the state is unknown. No refuses in any case.
 	Deciding bool     `json:"deciding"`
 	Says     string   `json:"says"`
 	Figures  []Figure `json:"figures"`

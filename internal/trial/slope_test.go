@@ -10,10 +10,10 @@ import (
 
 const mib = 1 << 20
 
-// A curve is a simulated use of memory: y at the share t of the run, in MiB.
-type curve func(t float64, i int, r *rand.Rand) float64
+// A simulated curve is a use of memory: y at the share t of the run, in MiB.
+type simulated func(t float64, i int, r *rand.Rand) float64
 
-func (c curve) sample(seed uint64, n int, noise float64) (x, y []float64) {
+func (c simulated) sample(seed uint64, n int, noise float64) (x, y []float64) {
 	r := rand.New(rand.NewPCG(seed, 17))
 	for i := range n {
 		t := float64(i) / float64(n-1)
@@ -28,7 +28,7 @@ func warm(t float64) float64 { return 1000 * (1 - math.Exp(-t*40)) }
 
 func flatCurve(t float64, _ int, _ *rand.Rand) float64 { return warm(t) }
 
-func leak(total float64) curve {
+func leak(total float64) simulated {
 	return func(t float64, _ int, _ *rand.Rand) float64 { return warm(t) + total*t }
 }
 
@@ -38,7 +38,7 @@ func TestGrowthShapes(t *testing.T) {
 	grows, calm := []string{incident.ShapeGrows}, []string{incident.ShapeFlat}
 	for _, c := range []struct {
 		name  string
-		curve curve
+		curve simulated
 		n     int
 		noise float64
 		want  []string
