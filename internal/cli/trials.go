@@ -107,6 +107,12 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	}
 	if log != nil {
 		o.Log = log
+		o.Sampled = func(s incident.Sample) {
+			if st, err := log.Stat(); err == nil {
+				s.Log = st.Size() // which step it was at, then
+			}
+			k.sample(s)
+		}
 	}
 	r := record.Run(ctx, o)
 	if log != nil {
