@@ -4,7 +4,7 @@ import "bytes"
 
 // labels are the first label of each kind of text report with the second one, by which the
 // report is known.
-var labels = [][2]string{{"Run", "Broke"}, {"Order", "Basis"}, {"Copy", "Did"}}
+var labels = [][2]string{{"Run", "Broke"}, {"Order", "Basis"}, {"Copy", "Did"}, {"Result", "Runs"}}
 
 // Began reports whether head, the first bytes of a file, is how a report begins,
 // in any format and for any reader.
@@ -22,7 +22,7 @@ func Began(head []byte) bool {
 	if !bytes.HasPrefix(head, []byte("# ")) {
 		return false
 	}
-	for _, l := range []string{"First", "Peak", "Broke", "Basis", "Did"} {
+	for _, l := range []string{"First", "Peak", "Broke", "Basis", "Did", "Result"} {
 		if bytes.Contains(head, []byte("\n- **"+l+":** ")) {
 			return true
 		}
