@@ -86,14 +86,13 @@ where it could not be executed, 127 where it was not found; 2 wrong usage.`,
 // it where it failed.
 func (a *app) runUnchanged(f runFlags, args []string) error {
 	// From here on no signal ends this process: the command gets them, and after its end they
-	// end the diagnosis. A standard error that nobody reads must not do it either.
+	// end the diagnosis. Nor does a standard error that nobody reads: see record.Run.
 	stops := make(chan os.Signal, 16)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
 			signal.Notify(stops, s)
 		}
 	}
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	a.keepInterrupts()
 
 	var s *store.Store

@@ -93,10 +93,11 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	}
 	t := incident.Trial{
 		Schema: incident.TrialSchema, ID: newTrialID(now), By: j.By, Series: j.Series, Incident: j.Incident,
-		Command: masked(j.Command), Template: masked(j.Template), Values: j.Values, Set: setting(j.Env),
+		Command: record.MaskCommand(j.Command), Template: record.MaskCommand(j.Template), Values: j.Values, Set: setting(j.Env),
+		Scenario: record.Scenario(j.Dir, j.Command), Launch: record.Launch(os.Environ()),
 		Dir: j.Dir, PID: os.Getpid(), Begun: now.UTC().Format(time.RFC3339Nano), Out: j.Out,
 	}
-	k := &keeping{}
+	k := &keeping{around: make(chan struct{})}
 	log, err := k.begin(x.store, &t, x.must)
 	if err != nil {
 		return nil, err
@@ -107,20 +108,20 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	}
 	if log != nil {
 		o.Log = log
-		o.Sampled = func(s incident.Sample) {
-			if st, err := log.Stat(); err == nil {
-				s.Log = st.Size() // which step it was at, then
-			}
-			k.sample(s)
-		}
 	}
+	around, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	o.Started = func(int) { go k.surround(around, j, x.tools) }
 	r := record.Run(ctx, o)
 	if log != nil {
 		log.Close()
 	}
+	if r.Exit.Error == "" {
+		t.Environment = k.surroundings(stop)
+	}
 	ended := r.Ended.UTC().Format(time.RFC3339Nano)
 	t.Ended, t.Exit, t.Measures, t.LogBytes = &ended, &r.Exit, r.Measures, r.LogBytes
-	t.Problems = append(t.Problems, r.Problems...)
+	t.Problems = append(append(t.Problems, r.Problems...), k.unknown...)
 	for i, p := range t.Problems {
 		t.Problems[i] = redact.Text(p)
 	}
@@ -188,6 +189,10 @@ type keeping struct {
 	written int // of samples
 	at      time.Time
 	synced  chan struct{}
+
+	around      chan struct{} // closed when environment and unknown are known
+	environment *incident.Environment
+	unknown     []string
 }
 
 // begin commits the trial's first record and makes its log, whose path it sets. Where the store
@@ -235,6 +240,35 @@ func (k *keeping) put(r incident.Record) {
 	if err := k.w.Put(r); err != nil && k.err == nil {
 		k.err = err
 	}
+}
+
+// surround commits what the trial runs in, while it runs.
+func (k *keeping) surround(ctx context.Context, j trial.Job, tools gpu.Runner) {
+	env, unknown := record.Environment(ctx, j.Dir, j.Command, tools)
+	k.mu.Lock()
+	k.environment, k.unknown = env, unknown
+	k.put(incident.Record{Kind: incident.RecordEnvironment, Environment: env})
+	k.mu.Unlock()
+	close(k.around)
+}
+
+// surrounding is how long the end of a trial waits for what it ran in to be known, and again
+// once the asking is cancelled.
+const surrounding = time.Second
+
+// surroundings is what the trial ran in, nil where it could not be told in time.
+func (k *keeping) surroundings(cancel func()) *incident.Environment {
+	for range 2 {
+		select {
+		case <-k.around:
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.environment
+		case <-time.After(surrounding):
+			cancel()
+		}
+	}
+	return nil
 }
 
 // sample keeps a sample. It may be called concurrently with the trial, not with itself.
@@ -305,15 +339,6 @@ func (k *keeping) close() error {
 	case <-time.After(syncing):
 		return k.err // the system goes on with it
 	}
-}
-
-// masked returns words without their secrets.
-func masked(words []string) []string {
-	list := make([]string, len(words))
-	for i, w := range words {
-		list[i] = redact.Text(w)
-	}
-	return list
 }
 
 // setting are the variables of env, NAME=value, without secrets.

@@ -54,7 +54,8 @@ type Result struct {
 }
 
 // Run runs the command to its end. Cancelling ctx interrupts the command, then ends it. Run
-// always returns a result; what failed is in Exit.Error and Problems.
+// always returns a result; what failed is in Exit.Error and Problems. From its first call on a
+// failing write does not end this process.
 func Run(ctx context.Context, o Options) Result {
 	var notes notes
 	signals := catch(o.Forward)
@@ -68,6 +69,7 @@ func Run(ctx context.Context, o Options) Result {
 		return ended(r, log, &notes)
 	}
 	c, err := start(o, s)
+	survive()
 	if err != nil {
 		s.abandon()
 		r.Exit = notStarted(err)
@@ -75,8 +77,9 @@ func Run(ctx context.Context, o Options) Result {
 		return ended(r, log, &notes)
 	}
 	r.Begun = time.Now()
-	s.follow(c.Process.Pid)
 	child := &child{process: c.Process, streams: s, group: !o.Forward}
+	signals.pass(child)
+	s.follow(c.Process.Pid)
 	if sampled := o.Sampled; sampled != nil {
 		o.Sampled = func(x incident.Sample) {
 			x.Log = log.position() // which step it was at, then
@@ -87,14 +90,19 @@ func Run(ctx context.Context, o Options) Result {
 	if o.Started != nil {
 		beside.Go(func() { o.Started(c.Process.Pid) })
 	}
-	signals.pass(child)
+	smp := newSampler(c.Process.Pid, o, r.Begun)
+	smp.start()
 	over, stopped := make(chan struct{}), make(chan string, 1)
 	go func() { stopped <- child.limit(ctx, o.Timeout, over) }()
 	err = c.Wait()
 	r.Ended = time.Now()
 	close(over)
 	child.done()
+	measures, problems := smp.stop(c.ProcessState)
+	r.Measures = measures
+	notes.add(problems...)
 	r.Exit = exitOf(c.ProcessState, err)
+	r.Exit.OOMKills, r.Exit.AtLimit = smp.kills()
 	r.Exit.Stopped = <-stopped
 	s.finish()
 	beside.Wait()

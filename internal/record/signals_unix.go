@@ -5,6 +5,7 @@ package record
 import (
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,32 +21,42 @@ var passed = []os.Signal{
 // signals are those that this process gets while the command runs.
 type signals struct {
 	got  chan os.Signal
-	own  chan os.Signal
 	over chan struct{}
-	done chan struct{}
+
+	forward bool
 }
 
-// catch keeps signals from ending this process: where the command stands in its place those
-// that are passed on, and in any case those of writing, to a closed pipe or past a limit of the
-// size of files, because the output and the log may be either. A signal that was ignored when
-// this process started is ignored by the command as well.
+// catch keeps the usual signals of ending from ending this process, where the command stands in
+// its place. A signal that was ignored when this process started is ignored by the command as
+// well. Each signal that is caught costs a turn between two threads, so that the others wait for
+// the command's start.
 func catch(forward bool) *signals {
-	s := &signals{got: make(chan os.Signal, 64), own: make(chan os.Signal, 1), over: make(chan struct{}), done: make(chan struct{})}
-	signal.Notify(s.own, syscall.SIGPIPE, syscall.SIGXFSZ)
+	s := &signals{got: make(chan os.Signal, 64), over: make(chan struct{}), forward: forward}
 	if forward {
-		for _, sig := range append(passed, more...) {
-			if !signal.Ignored(sig) {
-				signal.Notify(s.got, sig)
-			}
-		}
+		s.notify(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	}
 	return s
 }
 
+func (s *signals) notify(list ...os.Signal) {
+	for _, sig := range list {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.got, sig)
+		}
+	}
+}
+
+// survive keeps this process from being ended by what it writes, to a closed pipe or past a
+// limit of the size of files: the output, the log and what is told at the end may be either.
+var survive = sync.OnceFunc(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ) })
+
 // pass gives signals to the command until it has ended.
 func (s *signals) pass(c *child) {
+	if s.forward {
+		s.notify(passed...)
+		s.notify(more...)
+	}
 	go func() {
-		defer close(s.done)
 		for {
 			select {
 			case sig := <-s.got:
@@ -60,7 +71,6 @@ func (s *signals) pass(c *child) {
 // release ends the catching.
 func (s *signals) release() {
 	signal.Stop(s.got)
-	signal.Stop(s.own)
 	close(s.over)
 }
 
