@@ -23,11 +23,16 @@ type Kept struct {
 	Title       string `json:"title"`
 	First       string `json:"first"` // begin of the first trial that failed so
 	Last        string `json:"last"`  // begin of the last one
+	// Original is the trial whose failure it is: the first that failed so, and of the
+	// processes of one launch the one with the best words.
+	Original string `json:"original"`
+	// Says is in one sentence why Status is what it is.
+	Says string `json:"says"`
 
 	Symptom     string       `json:"symptom"` // the original first fault, in its own words
 	Environment *Environment `json:"environment"`
 	Cause       *KeptCause   `json:"cause"`
-	Fix         *Fix         `json:"fix"`       // null until a verification confirmed one
+	Fix         *Fix         `json:"fix"`       // null until a verification succeeded
 	FollowUp    []string     `json:"follow_up"` // the command that tests it again
 	Rollback    string       `json:"rollback"`
 	NotHelped   []NotHelped  `json:"not_helped"` // changes to be taken back
@@ -38,6 +43,36 @@ type Kept struct {
 	Problems  []string  `json:"problems"`  // what of it could not be read
 }
 
+// IncidentsSchema is the name and version of a list of kept incidents.
+const IncidentsSchema = "inquest.incidents/v1"
+
+// Incidents is what a store has, in short.
+type Incidents struct {
+	Schema    string     `json:"schema"`
+	Store     string     `json:"store"`
+	Incidents []KeptLine `json:"incidents"` // newest first, by Last
+	Hidden    int        `json:"hidden"`    // incidents that were not asked for
+	Trials    int        `json:"trials"`    // all in the store, those of no incident among them
+	Problems  []string   `json:"problems"`  // what of the store could not be read
+}
+
+// A KeptLine is a kept incident in short.
+type KeptLine struct {
+	ID          string `json:"id"`
+	Fingerprint string `json:"fingerprint"`
+	Scenario    string `json:"scenario"`
+	Status      string `json:"status"`
+	Closed      bool   `json:"closed"`
+	Title       string `json:"title"`
+	Says        string `json:"says"`
+	First       string `json:"first"`
+	Last        string `json:"last"`
+	Original    string `json:"original"`
+	Cause       string `json:"cause"` // leading entry of the diagnosis, "" where it has none
+	Trials      int    `json:"trials"`
+	Failed      int    `json:"failed"`
+}
+
 // A KeptCause is the cause as it stands now.
 type KeptCause struct {
 	Entry     string `json:"entry"`
@@ -46,12 +81,14 @@ type KeptCause struct {
 	Confirmed bool   `json:"confirmed"` // by a verification
 }
 
-// A Fix is the one change after which the scenario succeeded.
+// A Fix is what had changed when the scenario succeeded in a verification. It is confirmed
+// only where Single.
 type Fix struct {
 	Changes []Change `json:"changes"`
-	Trial   string   `json:"trial"`  // the first verified trial
-	Act     string   `json:"act"`    // the verification
-	Single  bool     `json:"single"` // nothing else changed
+	Trial   string   `json:"trial"`   // the first verified trial
+	Act     string   `json:"act"`     // the verification
+	Single  bool     `json:"single"`  // one thing changed
+	Unknown []string `json:"unknown"` // what could not be compared: it may have changed as well
 }
 
 // A NotHelped is a change that was tried and did not help.

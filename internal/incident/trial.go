@@ -222,6 +222,16 @@ type Record struct {
 	Diagnosis   *Incident     `json:"diagnosis,omitempty"`
 	Verdict     *TrialVerdict `json:"verdict,omitempty"`
 	Act         *Act          `json:"act,omitempty"`
+	// Attached is set where the record is too large for a line: the file has it whole.
+	Attached *Attached `json:"attached,omitempty"`
+}
+
+// Attached names the file, beside the file of records, in which a large record stands as
+// compressed JSON.
+type Attached struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`  // before compression
+	Digest string `json:"digest"` // sha256: and the digest before compression
 }
 
 // Ended is what is known when the command has ended.

@@ -1,0 +1,385 @@
+package ledger
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// Keep says which incidents trials and acts make, and how each stands. The order of what is
+// passed does not matter; incidents come in the order of their ids. What only a diagnosis has
+// (symptom, title of the cause, rollback) is added by Explain.
+//
+// Trials of one launch that run recorded are one unit: they fail together. Any other trial is a
+// unit by itself. A unit that failed belongs to the incident of its scenario and fingerprint;
+// a trial that was made for an incident belongs to that, whatever came of it.
+func Keep(trials []incident.Trial, acts []incident.Act) []incident.Kept {
+	acts = slices.Clone(acts)
+	slices.SortFunc(acts, func(a, b incident.Act) int { return byTime(a.At, b.At, a.ID, b.ID) })
+	k := keeping{files: map[string]*file{}, byID: map[string]*incident.Trial{}}
+	for i := range trials {
+		k.byID[trials[i].ID] = &trials[i]
+	}
+	for _, u := range unitsOf(trials, acts) {
+		k.put(u)
+	}
+	for i := range acts {
+		k.act(&acts[i])
+	}
+	ids := sortedKeys(k.files, nil)
+	out := make([]incident.Kept, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, k.files[id].kept(k.byID))
+	}
+	return out
+}
+
+// IncidentID is the id of the failure with this fingerprint in this scenario, in every store.
+func IncidentID(scenario, fingerprint string) string {
+	sum := sha256.Sum256([]byte(scenario + "\x00" + fingerprint))
+	return "i-" + hex.EncodeToString(sum[:])[:10]
+}
+
+// LaunchKey names one start of a job: its launcher numbers the restarts. It is "" where no
+// launcher named itself.
+func LaunchKey(l *incident.Launch) string {
+	if l == nil || l.ID == "" {
+		return ""
+	}
+	if l.Restart > 0 {
+		return l.ID + "#" + strconv.Itoa(l.Restart)
+	}
+	return l.ID
+}
+
+// byTime orders times in RFC 3339, UTC; equal ones by their ids.
+func byTime(a, b, idA, idB string) int {
+	// Fractions of a second have any number of digits: 10:00:00Z is before 10:00:00.5Z.
+	x, y := strings.TrimSuffix(a, "Z"), strings.TrimSuffix(b, "Z")
+	return cmp.Or(strings.Compare(x, y), strings.Compare(idA, idB))
+}
+
+// A unit is what failed or passed as one: the processes of a launch, or a single trial.
+type unit struct {
+	launch string // key, "" for a single trial
+	trials []*incident.Trial
+	best   *incident.Trial // whose failure stands for it; null where none failed
+	joint  *incident.Act   // newest joint diagnosis
+}
+
+func (u *unit) begun() string { return u.trials[0].Begun }
+
+// lead is the trial that stands for the unit, failed or not.
+func (u *unit) lead() *incident.Trial {
+	if u.best != nil {
+		return u.best
+	}
+	return u.trials[0]
+}
+
+// explicit is the incident that its trials were made for.
+func (u *unit) explicit() string {
+	for _, t := range u.trials {
+		if t.Incident != "" {
+			return t.Incident
+		}
+	}
+	return ""
+}
+
+// fingerprint is that of its failure, and whether a diagnosis gave it.
+func (u *unit) fingerprint() (print string, diagnosed bool) {
+	if u.joint != nil && u.joint.Diagnosis != nil && u.joint.Diagnosis.Fingerprint != "" {
+		return u.joint.Diagnosis.Fingerprint, true
+	}
+	if v := u.best.Verdict; v.Fingerprint != "" {
+		return v.Fingerprint, true
+	}
+	return "undiagnosed: " + endWords(u.best.Exit), false
+}
+
+// endWords says how a command ended.
+func endWords(e *incident.Exit) string {
+	switch {
+	case e == nil:
+		return "no end on record"
+	case e.Error != "":
+		return "not started, status " + strconv.Itoa(e.Status)
+	case e.Signal != "":
+		return e.Signal
+	}
+	return "status " + strconv.Itoa(e.Status)
+}
+
+// HasFailed reports whether a trial is one of a failure: it ended badly, or what it printed
+// says that it did. What somebody interrupted has failed only where it shows a fault of its own.
+func HasFailed(t *incident.Trial) bool {
+	v := t.Verdict
+	if v == nil {
+		return t.Exit != nil && t.Exit.Status != 0 && t.Exit.Stopped == ""
+	}
+	switch v.Result {
+	case incident.OutOfMemory, incident.TrialFailed, incident.TimedOut:
+		return true
+	case incident.TrialUnclear:
+		return v.Class != "" || t.Exit != nil && t.Exit.Status != 0 && t.Exit.Stopped == ""
+	case incident.TrialInterrupted:
+		return v.Class != "" && v.Class != "external_stop"
+	}
+	return false
+}
+
+// victim reports whether a first fault of this class is often what follows another process's.
+func victim(class string) bool {
+	switch class {
+	case "", "collective", "process_exit", "external_stop":
+		return true
+	}
+	return false
+}
+
+// better orders the failures of one unit, the one with the best words first.
+func better(a, b *incident.Trial) int {
+	key := func(t *incident.Trial) (n int) {
+		v := t.Verdict
+		if v == nil {
+			return 100
+		}
+		if victim(v.Class) {
+			n += 10
+		}
+		switch v.Standing {
+		case incident.Established:
+		case incident.Supported:
+			n++
+		default:
+			n += 2
+		}
+		if v.Fingerprint == "" {
+			n += 4
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(key(a), key(b)), byTime(a.Begun, b.Begun, a.ID, b.ID))
+}
+
+// unitsOf groups trials, oldest unit first.
+func unitsOf(trials []incident.Trial, acts []incident.Act) []*unit {
+	joint := map[string]*incident.Act{}
+	for i := range acts {
+		if a := &acts[i]; a.Kind == incident.ActJoint && a.Launch != "" {
+			joint[a.Launch] = a
+		}
+	}
+	launches := map[string]*unit{}
+	var units []*unit
+	for i := range trials {
+		t := &trials[i]
+		key := ""
+		if t.By == incident.ByRun {
+			key = LaunchKey(t.Launch)
+		}
+		u := launches[key]
+		if key == "" || u == nil {
+			u = &unit{launch: key, joint: joint[key]}
+			if units = append(units, u); key != "" {
+				launches[key] = u
+			}
+		}
+		u.trials = append(u.trials, t)
+	}
+	for _, u := range units {
+		slices.SortFunc(u.trials, func(a, b *incident.Trial) int { return byTime(a.Begun, b.Begun, a.ID, b.ID) })
+		for _, t := range u.trials {
+			if HasFailed(t) && (u.best == nil || better(t, u.best) < 0) {
+				u.best = t
+			}
+		}
+	}
+	slices.SortFunc(units, func(a, b *unit) int { return byTime(a.begun(), b.begun(), a.trials[0].ID, b.trials[0].ID) })
+	return units
+}
+
+// A keeping is what Keep has gathered.
+type keeping struct {
+	files map[string]*file
+	byID  map[string]*incident.Trial
+}
+
+// A file is what belongs to one incident.
+type file struct {
+	id, scenario, fingerprint string
+	undiagnosed               bool
+	units                     []*unit // oldest first
+	acts                      []*incident.Act
+}
+
+func (k *keeping) file(id string) *file {
+	f := k.files[id]
+	if f == nil {
+		f = &file{id: id}
+		k.files[id] = f
+	}
+	return f
+}
+
+// put puts a unit into the incident that it belongs to.
+func (k *keeping) put(u *unit) {
+	id := u.explicit()
+	if id == "" && u.best == nil {
+		return
+	}
+	own := ""
+	print, diagnosed := "", true
+	if u.best != nil {
+		print, diagnosed = u.fingerprint()
+		own = IncidentID(u.best.Scenario, print)
+	}
+	if id == "" {
+		id = own
+	}
+	f := k.file(id)
+	if id == own && f.fingerprint == "" {
+		f.scenario, f.fingerprint, f.undiagnosed = u.best.Scenario, print, !diagnosed
+	}
+	f.units = append(f.units, u)
+}
+
+// act gives an act to its incident: the one that it names, or that of its launch.
+func (k *keeping) act(a *incident.Act) {
+	id := a.Incident
+	if a.Kind == incident.ActJoint {
+		id = ""
+		for fid, f := range k.files {
+			if a.Launch != "" && slices.ContainsFunc(f.units, func(u *unit) bool { return u.launch == a.Launch }) {
+				id = fid
+			}
+		}
+	}
+	if id != "" {
+		f := k.file(id)
+		f.acts = append(f.acts, a)
+	}
+}
+
+// first is the first unit that failed as the incident did; null where the store has none.
+func (f *file) first() *unit {
+	for _, u := range f.units {
+		if f.ownFailure(u) {
+			return u
+		}
+	}
+	return nil
+}
+
+// ownFailure reports whether u failed in the incident's own way.
+func (f *file) ownFailure(u *unit) bool {
+	if u.best == nil {
+		return false
+	}
+	print, _ := u.fingerprint()
+	return IncidentID(u.best.Scenario, print) == f.id
+}
+
+// kept tells the incident.
+func (f *file) kept(byID map[string]*incident.Trial) incident.Kept {
+	k := incident.Kept{Schema: incident.KeptSchema, ID: f.id, Fingerprint: f.fingerprint, Scenario: f.scenario, Status: incident.Open,
+		FollowUp: []string{}, NotHelped: []incident.NotHelped{}, Trials: []incident.Trial{}, Acts: []incident.Act{}, Problems: []string{}}
+	for _, u := range f.units {
+		for _, t := range u.trials {
+			bare := *t
+			bare.Samples = []incident.Sample{}
+			k.Trials = append(k.Trials, bare)
+		}
+	}
+	slices.SortFunc(k.Trials, func(a, b incident.Trial) int { return byTime(a.Begun, b.Begun, a.ID, b.ID) })
+	for _, a := range f.acts {
+		k.Acts = append(k.Acts, *a)
+	}
+	origin := f.first()
+	for _, u := range f.units {
+		if f.ownFailure(u) {
+			k.Last = u.best.Begun
+		}
+	}
+	if origin == nil {
+		f.withoutOrigin(&k)
+		// Of what failed in another way nothing is said here but that it is there.
+		for _, u := range f.units {
+			if u.best != nil {
+				origin = u
+				break
+			}
+		}
+	} else {
+		k.First = origin.best.Begun
+	}
+	if origin != nil {
+		t := origin.best
+		k.Original, k.Environment = t.ID, t.Environment
+		k.FollowUp = slices.Clone(t.Command)
+		if v := t.Verdict; v != nil {
+			k.Title = v.Text
+			if v.Cause != "" {
+				k.Cause = &incident.KeptCause{Entry: v.Cause, Title: v.Cause, Standing: v.Standing}
+			}
+		}
+		if j := origin.joint; j != nil && j.Diagnosis != nil {
+			Explain(&k, j.Diagnosis)
+		}
+	}
+	if k.Title == "" {
+		k.Title = "failure of " + cmp.Or(f.scenario, "an unnamed scenario")
+	}
+	if f.undiagnosed {
+		k.Problems = append(k.Problems, "no diagnosis names this failure: trials are taken for the same by how they ended only")
+	}
+	f.judge(&k, origin, byID)
+	return k
+}
+
+// withoutOrigin says that the failure itself is not in the store.
+func (f *file) withoutOrigin(k *incident.Kept) {
+	k.Problems = append(k.Problems, "the trial that failed first is not in this store")
+	for _, u := range f.units {
+		if k.First == "" {
+			k.First = u.begun()
+		}
+		k.Last, k.Scenario = u.begun(), cmp.Or(k.Scenario, u.lead().Scenario)
+	}
+	for _, a := range f.acts {
+		if k.First == "" {
+			k.First = a.At
+		}
+		k.Last = cmp.Or(k.Last, a.At)
+	}
+}
+
+// Line is an incident in short.
+func Line(k *incident.Kept) incident.KeptLine {
+	l := incident.KeptLine{ID: k.ID, Fingerprint: k.Fingerprint, Scenario: k.Scenario, Status: k.Status, Closed: k.Closed, Title: k.Title, Says: k.Says,
+		First: k.First, Last: k.Last, Original: k.Original, Trials: len(k.Trials)}
+	if k.Cause != nil {
+		l.Cause = k.Cause.Entry
+	}
+	for i := range k.Trials {
+		if HasFailed(&k.Trials[i]) {
+			l.Failed++
+		}
+	}
+	return l
+}
+
+// several is a number of things in words.
+func several(n int, one, many string) string {
+	if n == 1 {
+		return "one " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
