@@ -14,7 +14,14 @@ diagnosis says, and a retry that worked proves nothing.`
 
 // incidentCommands is the table of the commands of inquest incident. Adding one is a row here
 // and a file beside this one.
-var incidentCommands = []func(*app) *cobra.Command{}
+var incidentCommands = []func(*app) *cobra.Command{
+	incidentListCommand,
+	incidentShowCommand,
+	incidentNoteCommand,
+	incidentCloseCommand,
+	incidentReopenCommand,
+	incidentConfirmCommand,
+}
 
 func incidentCommand(a *app) *cobra.Command {
 	cmd := needsCommand(&cobra.Command{Use: "incident", Short: "The incidents that are kept: what failed, what was tried, what was proved", Long: incidentLong})

@@ -38,6 +38,8 @@ type Kept struct {
 	NotHelped   []NotHelped  `json:"not_helped"` // changes to be taken back
 
 	Diagnosis *Incident `json:"diagnosis"` // of the failure, as first diagnosed; joint where a launch had several processes
+	Also      []string  `json:"also"`      // other ids that its failure had, before all processes of its launch were diagnosed together
+	Table     []KeptRow `json:"table"`     // its trials in short, oldest first; those of one launch are one row
 	Trials    []Trial   `json:"trials"`    // oldest first, without samples
 	Acts      []Act     `json:"acts"`      // oldest first
 	Problems  []string  `json:"problems"`  // what of it could not be read
@@ -71,6 +73,26 @@ type KeptLine struct {
 	Cause       string `json:"cause"` // leading entry of the diagnosis, "" where it has none
 	Trials      int    `json:"trials"`
 	Failed      int    `json:"failed"`
+}
+
+// A KeptRow is a trial of an incident, or all that one launch made, in short.
+type KeptRow struct {
+	Trial     string   `json:"trial"`  // the one whose result this is
+	Launch    string   `json:"launch"` // "" for a single trial
+	Processes int      `json:"processes"`
+	Failed    int      `json:"failed"` // of them
+	By        string   `json:"by"`
+	Begun     string   `json:"begun"`
+	Seconds   *float64 `json:"seconds"` // null where its end is not on record
+	Result    string   `json:"result"`
+	Text      string   `json:"text"` // what is said of the result
+	Status    *int     `json:"status"`
+	Signal    string   `json:"signal"`
+	Peak      *Measure `json:"peak"` // of the memory that ran out, else of what came nearest to its limit
+	// Changes are those from the original trial; null for that itself and where it is not known.
+	Changes []Change `json:"changes"`
+	Unknown int      `json:"unknown"` // things that could not be compared
+	Verdict string   `json:"verdict"` // of the verification that it belongs to, "" where it belongs to none
 }
 
 // A KeptCause is the cause as it stands now.

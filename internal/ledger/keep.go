@@ -22,11 +22,13 @@ import (
 func Keep(trials []incident.Trial, acts []incident.Act) []incident.Kept {
 	acts = slices.Clone(acts)
 	slices.SortFunc(acts, func(a, b incident.Act) int { return byTime(a.At, b.At, a.ID, b.ID) })
-	k := keeping{files: map[string]*file{}, byID: map[string]*incident.Trial{}}
+	k := keeping{files: map[string]*file{}, byID: map[string]*incident.Trial{}, same: map[string]string{}}
 	for i := range trials {
 		k.byID[trials[i].ID] = &trials[i]
 	}
-	for _, u := range unitsOf(trials, acts) {
+	units := unitsOf(trials, acts)
+	k.alias(units)
+	for _, u := range units {
 		k.put(u)
 	}
 	for i := range acts {
@@ -34,8 +36,15 @@ func Keep(trials []incident.Trial, acts []incident.Act) []incident.Kept {
 	}
 	ids := sortedKeys(k.files, nil)
 	out := make([]incident.Kept, 0, len(ids))
+	also := map[string][]string{}
+	for from, to := range k.same {
+		also[to] = append(also[to], from)
+	}
 	for _, id := range ids {
-		out = append(out, k.files[id].kept(k.byID))
+		kept := k.files[id].kept(k.byID)
+		kept.Also = append(kept.Also, also[id]...)
+		slices.Sort(kept.Also)
+		out = append(out, kept)
 	}
 	return out
 }
@@ -98,10 +107,16 @@ func (u *unit) fingerprint() (print string, diagnosed bool) {
 	if u.joint != nil && u.joint.Diagnosis != nil && u.joint.Diagnosis.Fingerprint != "" {
 		return u.joint.Diagnosis.Fingerprint, true
 	}
-	if v := u.best.Verdict; v.Fingerprint != "" {
+	if v := u.best.Verdict; v != nil && v.Fingerprint != "" {
 		return v.Fingerprint, true
 	}
 	return "undiagnosed: " + endWords(u.best.Exit), false
+}
+
+// id is that of its failure.
+func (u *unit) id() string {
+	print, _ := u.fingerprint()
+	return IncidentID(u.best.Scenario, print)
 }
 
 // endWords says how a command ended.
@@ -210,6 +225,37 @@ func unitsOf(trials []incident.Trial, acts []incident.Act) []*unit {
 type keeping struct {
 	files map[string]*file
 	byID  map[string]*incident.Trial
+	same  map[string]string // id of a failure -> id of the incident that it turned out to be
+}
+
+// alias finds the ids by which the failure of a launch may have been named before all of its
+// processes were known, or were diagnosed together.
+func (k *keeping) alias(units []*unit) {
+	own := map[string]bool{}
+	for _, u := range units {
+		if u.best != nil {
+			own[u.id()] = true
+		}
+	}
+	for _, u := range units {
+		for _, t := range u.trials {
+			if u.best == nil || u.launch == "" || !HasFailed(t) {
+				continue
+			}
+			alone := unit{trials: []*incident.Trial{t}, best: t}
+			if id := alone.id(); !own[id] && k.same[id] == "" {
+				k.same[id] = u.id()
+			}
+		}
+	}
+}
+
+// resolve is the incident that an id means.
+func (k *keeping) resolve(id string) string {
+	if to := k.same[id]; to != "" {
+		return to
+	}
+	return id
 }
 
 // A file is what belongs to one incident.
@@ -231,7 +277,7 @@ func (k *keeping) file(id string) *file {
 
 // put puts a unit into the incident that it belongs to.
 func (k *keeping) put(u *unit) {
-	id := u.explicit()
+	id := k.resolve(u.explicit())
 	if id == "" && u.best == nil {
 		return
 	}
@@ -253,10 +299,10 @@ func (k *keeping) put(u *unit) {
 
 // act gives an act to its incident: the one that it names, or that of its launch.
 func (k *keeping) act(a *incident.Act) {
-	id := a.Incident
+	id := k.resolve(a.Incident)
 	if a.Kind == incident.ActJoint {
 		id = ""
-		for fid, f := range k.files {
+		for fid, f := range k.files { // a launch is one unit, and in one of them
 			if a.Launch != "" && slices.ContainsFunc(f.units, func(u *unit) bool { return u.launch == a.Launch }) {
 				id = fid
 			}
@@ -283,14 +329,13 @@ func (f *file) ownFailure(u *unit) bool {
 	if u.best == nil {
 		return false
 	}
-	print, _ := u.fingerprint()
-	return IncidentID(u.best.Scenario, print) == f.id
+	return u.id() == f.id
 }
 
 // kept tells the incident.
 func (f *file) kept(byID map[string]*incident.Trial) incident.Kept {
 	k := incident.Kept{Schema: incident.KeptSchema, ID: f.id, Fingerprint: f.fingerprint, Scenario: f.scenario, Status: incident.Open,
-		FollowUp: []string{}, NotHelped: []incident.NotHelped{}, Trials: []incident.Trial{}, Acts: []incident.Act{}, Problems: []string{}}
+		FollowUp: []string{}, NotHelped: []incident.NotHelped{}, Also: []string{}, Table: []incident.KeptRow{}, Trials: []incident.Trial{}, Acts: []incident.Act{}, Problems: []string{}}
 	for _, u := range f.units {
 		for _, t := range u.trials {
 			bare := *t

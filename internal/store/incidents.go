@@ -44,17 +44,20 @@ const Latest = "last"
 // Find returns the incident that a name means, complete with its diagnosis: its id, the
 // beginning of an id that no other has, the id of one of its trials, that of a launch of its
 // trials, or Latest. The error is ErrNotFound, with ids that are near, where there is none.
-func (s *Store) Find(ctx context.Context, name string) (*incident.Kept, error) {
-	all, problems, err := s.Incidents(ctx)
+//
+// Acts that are not in the store may be held to be.
+func (s *Store) Find(ctx context.Context, name string, acts ...incident.Act) (*incident.Kept, error) {
+	c, err := s.Contents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k, err := find(all, name)
+	k, err := find(ledger.Keep(c.Trials, slices.Concat(c.Acts, acts)), name)
 	if err != nil {
 		return nil, err
 	}
 	s.explain(k)
-	k.Problems = append(k.Problems, problems...)
+	ledger.Tabulate(k)
+	k.Problems = append(k.Problems, c.Problems...)
 	return k, nil
 }
 
@@ -84,6 +87,7 @@ func find(all []incident.Kept, name string) (*incident.Kept, error) {
 	var hits []*incident.Kept
 	for _, meant := range []func(*incident.Kept) bool{
 		func(k *incident.Kept) bool { return k.ID == name },
+		func(k *incident.Kept) bool { return slices.Contains(k.Also, name) },
 		func(k *incident.Kept) bool {
 			return slices.ContainsFunc(k.Trials, func(t incident.Trial) bool { return t.ID == name })
 		},
