@@ -78,6 +78,9 @@ func statusOf(status string, closed bool) string {
 
 func (v *keptView) failedVariants() []string {
 	title := strings.TrimSuffix(v.Title, ".")
+	if v.Scenario == "" {
+		return []string{title}
+	}
 	return []string{title + " (" + v.Scenario + ")", title}
 }
 
