@@ -143,7 +143,7 @@ func torchelastic(v variables) *origin {
 		o.id, o.names = append(o.id, job...), append(o.names, names...)
 		o.weak = run == "none"
 	default:
-		o.weak = run == "none"
+		o.weak = len(run) < 32 // not the UUID of --standalone; people give 1 and 100 again and again
 	}
 	return o
 }

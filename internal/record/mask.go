@@ -16,6 +16,10 @@ func MaskCommand(argv []string) []string {
 	out := make([]string, len(argv))
 	login := false
 	for i, a := range argv {
+		if i > 0 && isTextOption(argv[i-1]) {
+			out[i] = redact.Text(a) // a command line of its own
+			continue
+		}
 		out[i] = maskArgument(a)
 		if i > 0 && isOption(argv[i-1]) && out[i] != masked && secretValue(argv[i-1]+" ", a) {
 			out[i] = masked
@@ -38,6 +42,11 @@ func MaskCommand(argv []string) []string {
 // isOption reports whether a is an option that may have its value in the next argument.
 func isOption(a string) bool {
 	return len(a) > 1 && a[0] == '-' && !strings.ContainsAny(a, "= \n")
+}
+
+// isTextOption reports whether a text to be run stands behind a, as behind sh -c and bash -lc.
+func isTextOption(a string) bool {
+	return len(a) >= 2 && len(a) <= 5 && a[0] == '-' && a[1] != '-' && a[len(a)-1] == 'c'
 }
 
 // maskArgument masks what one argument holds: NAME=value and --name=value, or any text.

@@ -27,7 +27,11 @@ func (s *sampler) measures(ps *os.ProcessState, e ending) []incident.Measure {
 			Basis: "what was in use in /dev/shm, by whomever; " + looked(p)}, e.sharedMemory, "/dev/shm"))
 	}
 	if s.devices != nil {
-		out = append(out, s.devices.measures()...)
+		devices, problem := s.devices.end()
+		out = append(out, devices...)
+		if problem != "" {
+			s.problem.add("%s", problem)
+		}
 	}
 	return out
 }

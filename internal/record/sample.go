@@ -21,12 +21,13 @@ import (
 // away. The time between two ticks grows with what they cost, so that all of it stays below
 // share of one CPU.
 type sampler struct {
-	pid    int
-	every  time.Duration
-	begun  time.Time
-	emit   func(incident.Sample)
-	tools  gpu.Runner
-	memory watcher // nil where this system tells nothing of another process's memory
+	pid     int
+	every   time.Duration
+	begun   time.Time
+	emit    func(incident.Sample)
+	tools   gpu.Runner
+	memory  watcher      // nil where this system tells nothing of another process's memory
+	devices *deviceWatch // nil where no tool is asked
 
 	quit, done chan struct{}
 	stopped    sync.Once
@@ -34,7 +35,7 @@ type sampler struct {
 	mu      sync.Mutex // guards what follows
 	peaks   peaks
 	pace    pacer
-	devices *deviceWatch
+	pids    []int // of the command's processes at the last look
 	problem problems
 }
 
@@ -75,7 +76,7 @@ func (s *sampler) start() {
 		return
 	}
 	if s.tools != nil {
-		s.devices = watchDevices(s.tools, s.every)
+		s.devices = watchDevices(s.tools, s.every, s.processes)
 	}
 	go s.run()
 }
@@ -125,19 +126,29 @@ func (s *sampler) take(l look) {
 	at := time.Since(s.begun)
 	s.mu.Lock()
 	s.peaks.add(l)
-	x := l.sample(at)
-	if s.devices != nil {
-		x.Devices = s.devices.latest(l.pids)
+	s.pids = l.pids
+	due := s.pace.due(l.sample(at), at, s.every)
+	if n := len(due); n > 0 && s.devices != nil {
+		due[n-1].Devices = s.devices.latest()
 	}
-	due := s.pace.due(x, at, s.every)
 	s.mu.Unlock()
 	s.give(due)
+}
+
+// processes are the numbers of the command's processes at the last look.
+func (s *sampler) processes() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pids
 }
 
 // flush gives away what is left.
 func (s *sampler) flush() {
 	s.mu.Lock()
 	rest := s.pace.rest()
+	if n := len(rest); n > 0 && s.devices != nil {
+		rest[n-1].Devices = s.devices.latest()
+	}
 	s.mu.Unlock()
 	s.give(rest)
 }

@@ -93,6 +93,16 @@ func busy() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
+// childrenBusy is the time that processes which this one started, and has waited for, kept CPUs
+// busy.
+func childrenBusy() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
 // ownMark is the highest memory of this process: that of a child begins with it, because the
 // kernel counts what the child had before it became another program.
 func ownMark(ps *os.ProcessState) (child, own int64) {

@@ -12,4 +12,6 @@ func watch(int) watcher { return nil }
 
 func busy() time.Duration { return 0 }
 
+func childrenBusy() time.Duration { return 0 }
+
 func ownMark(ps *os.ProcessState) (child, own int64) { return maxResident(ps), 0 }

@@ -11,21 +11,20 @@ import (
 // The time between two samples doubles after each step samples, so that a run of a month
 // leaves a few thousand of them and its first minutes keep their detail. Of the looks between
 // two samples the one with the most memory in use is given, and beside it those that were the
-// highest ever in an address space, a cgroup or a device: no peak is lost.
+// highest ever in an address space or a cgroup: no peak is lost.
 type pacer struct {
 	cost time.Duration // of a look, as it comes out in the end
 
-	given  int
-	since  time.Duration // when a sample was given last
-	held   []incident.Sample
-	top    int // which of held has the most memory
-	high   [2]int64
-	device map[int]int64
+	given int
+	since time.Duration // when a sample was given last
+	held  []incident.Sample
+	top   int // which of held has the most memory
+	high  [2]int64
 }
 
 const (
 	step     = 512
-	earliest = 400 * time.Millisecond // until then each look is a sample
+	earliest = 400 * time.Millisecond // until then the looks are samples
 )
 
 // after is how long to wait after a look that took cost of a CPU.
@@ -57,14 +56,6 @@ func (p *pacer) hold(x incident.Sample) {
 	if x.Cgroup != nil && *x.Cgroup > p.high[1] {
 		p.high[1], record = *x.Cgroup, true
 	}
-	for _, d := range x.Devices {
-		if d.Used > p.device[d.Index] {
-			if p.device == nil {
-				p.device = map[int]int64{}
-			}
-			p.device[d.Index], record = d.Used, true
-		}
-	}
 	switch {
 	case len(p.held) == 0:
 		p.held, p.top = append(p.held, x), 0
@@ -86,15 +77,7 @@ func (p *pacer) put(x incident.Sample) {
 }
 
 func surpasses(a, b incident.Sample) bool {
-	if a.Resident < b.Resident || a.AddressSpace < b.AddressSpace || (b.Cgroup != nil && (a.Cgroup == nil || *a.Cgroup < *b.Cgroup)) || len(a.Devices) != len(b.Devices) {
-		return false
-	}
-	for i, d := range b.Devices {
-		if a.Devices[i].Index != d.Index || a.Devices[i].Used < d.Used {
-			return false
-		}
-	}
-	return true
+	return a.Resident >= b.Resident && a.AddressSpace >= b.AddressSpace && (b.Cgroup == nil || a.Cgroup != nil && *a.Cgroup >= *b.Cgroup)
 }
 
 // rest returns what is held.
