@@ -3,12 +3,12 @@ package ledger
 import (
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // An argument is one thing that a command line says.
@@ -29,16 +29,16 @@ type commandLine struct {
 }
 
 var (
-	scriptFile  = regexp.MustCompile(`(?i)\.(?:py|pyz|sh|bash|ipynb|jl|lua)$`)
-	pythonName  = regexp.MustCompile(`^(?:python|pypy)[0-9.]*(?:\.exe)?$`)
-	assignment  = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
-	override    = regexp.MustCompile(`^[+]{0,2}([A-Za-z_][A-Za-z0-9_./@:-]*)=(.*)$`)
-	deletion    = regexp.MustCompile(`^~([A-Za-z_][A-Za-z0-9_./@-]*)$`)
-	negative    = regexp.MustCompile(`^-(?:[0-9.]|inf\b)`)
-	shortNumber = regexp.MustCompile(`^(-[A-Za-z])([0-9][0-9.]*)$`)
-	shellName   = regexp.MustCompile(`^(?:ba|da|z|k)?sh$`)
+	scriptFile  = lazyre.New(`(?i)\.(?:py|pyz|sh|bash|ipynb|jl|lua)$`)
+	pythonName  = lazyre.New(`^(?:python|pypy)[0-9.]*(?:\.exe)?$`)
+	assignment  = lazyre.New(`^([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
+	override    = lazyre.New(`^[+]{0,2}([A-Za-z_][A-Za-z0-9_./@:-]*)=(.*)$`)
+	deletion    = lazyre.New(`^~([A-Za-z_][A-Za-z0-9_./@-]*)$`)
+	negative    = lazyre.New(`^-(?:[0-9.]|inf\b)`)
+	shortNumber = lazyre.New(`^(-[A-Za-z])([0-9][0-9.]*)$`)
+	shellName   = lazyre.New(`^(?:ba|da|z|k)?sh$`)
 	// modulesOf are the programs whose -m names a module.
-	modulesOf = regexp.MustCompile(`^(?:python|pypy)[0-9.]*$|^(?:torchrun|accelerate|deepspeed|coverage|debugpy|launch)$`)
+	modulesOf = lazyre.New(`^(?:python|pypy)[0-9.]*$|^(?:torchrun|accelerate|deepspeed|coverage|debugpy|launch)$`)
 )
 
 // takeApart reads the words of a command. An option takes the words behind it up to the next
@@ -397,9 +397,9 @@ func same(x, y string) bool {
 // Names of options and variables that say which data are read, and those that hold the same
 // words and say something else.
 var (
-	ofData  = regexp.MustCompile(`(?:^|[_.])(?:data|dataset|datasets|data_?(?:path|dir|root|file|files|set|source|mix|mixture)|(?:train|training|valid|validation|val|eval|test)_(?:data|file|files|path|set|split|manifest|csv|json)|corpus|manifest|shards?|dataset_(?:name|path|config|split|dir)|annotations?|labels_(?:file|path))(?:[_.]|$)`)
-	notData = regexp.MustCompile(`dataloader|batch_?size|num_?workers|seq_?len|max_?len|pin_memory|drop_last|prefetch|data_?parallel|data_?loader|num_?data|data_?workers|data_?seed|data_?impl|data_?type|data_?size|data_?prefetch|data_?axis|data_?backend|dataset_num_proc|data_sharding`)
-	dataEnd = regexp.MustCompile(`(?i)\.(?:jsonl|parquet|arrow|tfrecords?|csv|tsv|npy|npz|lmdb|mds|tar)(?:\.(?:gz|zst|xz|bz2))?$`)
+	ofData  = lazyre.New(`(?:^|[_.])(?:data|dataset|datasets|data_?(?:path|dir|root|file|files|set|source|mix|mixture)|(?:train|training|valid|validation|val|eval|test)_(?:data|file|files|path|set|split|manifest|csv|json)|corpus|manifest|shards?|dataset_(?:name|path|config|split|dir)|annotations?|labels_(?:file|path))(?:[_.]|$)`)
+	notData = lazyre.New(`dataloader|batch_?size|num_?workers|seq_?len|max_?len|pin_memory|drop_last|prefetch|data_?parallel|data_?loader|num_?data|data_?workers|data_?seed|data_?impl|data_?type|data_?size|data_?prefetch|data_?axis|data_?backend|dataset_num_proc|data_sharding`)
+	dataEnd = lazyre.New(`(?i)\.(?:jsonl|parquet|arrow|tfrecords?|csv|tsv|npy|npz|lmdb|mds|tar)(?:\.(?:gz|zst|xz|bz2))?$`)
 )
 
 // kind is what a difference of an option is of.

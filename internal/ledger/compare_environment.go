@@ -3,12 +3,12 @@ package ledger
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // allocatorNames are the variables that configure PyTorch's caching allocator.
@@ -169,8 +169,8 @@ func confKeys(conf string) map[string]string {
 }
 
 var (
-	versionNumber = regexp.MustCompile(`\d+\.\d+(?:\.\d+)?\S*`)
-	packageRun    = regexp.MustCompile(`[-_.]+`)
+	versionNumber = lazyre.New(`\d+\.\d+(?:\.\d+)?\S*`)
+	packageRun    = lazyre.New(`[-_.]+`)
 )
 
 // versions compares what is installed.

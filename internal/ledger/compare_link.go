@@ -1,22 +1,22 @@
 package ledger
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Families of options and variables, by the last part of their names.
 var (
-	microBatch   = regexp.MustCompile(`(?:^|[._])(?:per_(?:device|gpu)_train_batch_size|train_(?:micro_)?batch_size(?:_per_gpu)?|(?:micro|device|local)_batch_size|batch_size(?:_per_(?:gpu|device))?|micro_batch|batch|bs|b|mbs)$`)
-	evalBatch    = regexp.MustCompile(`(?:eval|val|valid|validation|test|infer|global|total|effective)`)
-	accumulation = regexp.MustCompile(`(?:^|[._])(?:gradient_accumulation(?:_steps)?|grad_accum(?:ulation)?(?:_steps)?|accum(?:ulate)?(?:_steps|_grad_batches|_iter|_freq)?|accumulation(?:_steps)?|update_freq|ga|gas|acc)$`)
-	globalBatch  = regexp.MustCompile(`(?:^|[._])(?:global|total|effective)_(?:train_)?batch_size$|(?:^|[._])gbs$`)
-	processes    = regexp.MustCompile(`(?:^|[._])(?:nproc_per_node|nproc|num_processes|num_gpus|n_?gpus?|gpus|world_size|local_world_size|ntasks|ntasks_per_node|tasks_per_node|np|nnodes|num_nodes|num_machines|nodes|gpus_per_node)$|^(?:slurm_(?:ntasks|nprocs|npernode|ntasks_per_node|tasks_per_node|step_num_tasks|step_tasks_per_node|nnodes|job_num_nodes|step_num_nodes)|ompi_comm_world_(?:size|local_size)|pmi_size|pmix_size|mpi_localnranks)$`)
-	derived      = regexp.MustCompile(`^(?:world_size|local_world_size|group_world_size|role_world_size|slurm_.*|ompi_.*|pmi_.*|pmix_.*|mpi_.*)$`)
+	microBatch   = lazyre.New(`(?:^|[._])(?:per_(?:device|gpu)_train_batch_size|train_(?:micro_)?batch_size(?:_per_gpu)?|(?:micro|device|local)_batch_size|batch_size(?:_per_(?:gpu|device))?|micro_batch|batch|bs|b|mbs)$`)
+	evalBatch    = lazyre.New(`(?:eval|val|valid|validation|test|infer|global|total|effective)`)
+	accumulation = lazyre.New(`(?:^|[._])(?:gradient_accumulation(?:_steps)?|grad_accum(?:ulation)?(?:_steps)?|accum(?:ulate)?(?:_steps|_grad_batches|_iter|_freq)?|accumulation(?:_steps)?|update_freq|ga|gas|acc)$`)
+	globalBatch  = lazyre.New(`(?:^|[._])(?:global|total|effective)_(?:train_)?batch_size$|(?:^|[._])gbs$`)
+	processes    = lazyre.New(`(?:^|[._])(?:nproc_per_node|nproc|num_processes|num_gpus|n_?gpus?|gpus|world_size|local_world_size|ntasks|ntasks_per_node|tasks_per_node|np|nnodes|num_nodes|num_machines|nodes|gpus_per_node)$|^(?:slurm_(?:ntasks|nprocs|npernode|ntasks_per_node|tasks_per_node|step_num_tasks|step_tasks_per_node|nnodes|job_num_nodes|step_num_nodes)|ompi_comm_world_(?:size|local_size)|pmi_size|pmix_size|mpi_localnranks)$`)
+	derived      = lazyre.New(`^(?:world_size|local_world_size|group_world_size|role_world_size|slurm_.*|ompi_.*|pmi_.*|pmix_.*|mpi_.*)$`)
 )
 
 // link makes one change of those that are parts of one.
