@@ -43,7 +43,10 @@ var (
 	// errCutShort is for input that shows no failure as far as it could be read.
 	errCutShort = errors.New("no failure found, but not all of what was named could be read")
 	errWrite    = errors.New("write report")
-	errDamaged  = errors.New("part of an evidence file could not be read; the rest was written")
+	// errInconclusive is for trials that show neither yes nor no; the report that says why is
+	// written all the same.
+	errInconclusive = errors.New("inconclusive")
+	errDamaged      = errors.New("part of an evidence file could not be read; the rest was written")
 )
 
 // exitCode is the only place that maps an outcome to a process status.
@@ -59,6 +62,8 @@ func exitCode(err error) int {
 		return 2
 	case errors.Is(err, errFault):
 		return 3
+	case errors.Is(err, errInconclusive):
+		return 4
 	case errors.Is(err, context.Canceled):
 		return 130
 	default:
@@ -81,6 +86,7 @@ type app struct {
 var commands = []func(*app) *cobra.Command{
 	diagnoseCommand,
 	scanCommand,
+	boundaryCommand,
 	memoryCommand,
 	trackerCommand,
 	runCommand,

@@ -22,6 +22,7 @@ func TestExitCode(t *testing.T) {
 		{errUnread, 1},
 		{fmt.Errorf("%w: unknown flag", errUsage), 2},
 		{errFault, 3},
+		{errInconclusive, 4},
 		{fmt.Errorf("read: %w", context.Canceled), 130},
 	} {
 		if got := exitCode(c.err); got != c.want {

@@ -219,7 +219,7 @@ func executeTracker(w io.Writer, name string, data any) error {
 		"tool": toolWords, "bytes": evidence.Bytes, "count": func(n int64) string { return thousands(n) }, "sentence": sentence, "upper": upper, "plural": several, "instant": instant, "place": func(sp evidence.Span) string { return where(&sp) },
 		"headings": func() []gridColumn { return seriesColumns }, "accounts": func() []gridColumn { return accountColumns }, "columnTitle": func(c gridColumn) string { return upper(c.title) }, "right": func(c gridColumn) bool { return c.right },
 		"numeric": func(cols []gridColumn, i int) bool { return cols[i].right },
-	}).ParseFS(assets, "assets/tracker/*.html")
+	}).ParseFS(assets, "assets/tracker/*.html", "assets/trials/*.html")
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
