@@ -208,6 +208,7 @@ type Remedy struct {
 	Edits        []Edit         `json:"edits"`
 	Command      string         `json:"command"`
 	Verify       string         `json:"verify"`
+	Test         string         `json:"test"` // command that repeats the run with the change made; "" where it cannot be given
 	Rollback     string         `json:"rollback"`
 	Risks        []string       `json:"risks"`
 	Cost         string         `json:"cost"`

@@ -80,14 +80,18 @@ func measure(l *Leading, values map[string]evidence.Value) *incident.Remedy {
 // change is one of the entry's remedies with values filled in.
 func change(e *catalog.Entry, c catalog.Case, known evidence.Known, values map[string]evidence.Value) *incident.Remedy {
 	compute(c.Remedy.Compute, known, values)
+	test, find := "", ""
 	if own, ok := values["run.command"]; ok {
-		own.S, _ = withChange(own.S, values)
+		find = edge(own.S, values)
+		was, complete := own.S, false
+		own.S, complete = withChange(own.S, values)
+		test = tried(own.S, complete && own.S != was)
 		values["run.command"] = own
 	}
 	x := func(s string) string { return catalog.ExpandSentences(s, values) }
 	r := &incident.Remedy{
 		Entry: e.ID, Scope: c.Remedy.Scope, Change: x(c.Remedy.Change), Why: x(c.Remedy.Why),
-		Command: command(c.Remedy.Command, values), Verify: x(c.Remedy.Verify), Rollback: x(c.Rollback), Cost: x(c.Remedy.Cost), Effect: c.Remedy.Effect,
+		Command: command(c.Remedy.Command, values), Verify: x(c.Remedy.Verify), Test: test, Rollback: x(c.Rollback), Cost: x(c.Remedy.Cost), Effect: c.Remedy.Effect,
 		NextFailure: x(c.Remedy.NextFailure), Edits: edits(c.Remedy.Edits, values), Risks: []string{}, Alternatives: []string{}, Expected: map[string]any{},
 	}
 	for _, s := range c.Risks {
@@ -99,6 +103,9 @@ func change(e *catalog.Entry, c catalog.Case, known evidence.Known, values map[s
 		if s = x(s); s != "" {
 			r.Alternatives = append(r.Alternatives, s)
 		}
+	}
+	if find != "" {
+		r.Alternatives = append(r.Alternatives, "The largest that passes is found by: "+find)
 	}
 	if s := x(c.Remedy.Expected); s != "" {
 		r.Expected["shows"] = s

@@ -466,6 +466,11 @@ func (d *document) change(inc *incident.Incident) {
 	if r.Verify != "" {
 		put(labelled{"check", r.Verify})
 	}
+	if r.Test != "" {
+		d.WriteString("Test it:\n\n")
+		d.fence("sh", strings.Split(r.Test, "\n"))
+		d.WriteString("\n")
+	}
 	if s := expected(r); s != "" {
 		put(labelled{"expect", s})
 	}

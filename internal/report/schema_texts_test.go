@@ -190,6 +190,7 @@ var fieldTexts = map[string]description{
 	"Remedy.edits":        of("The change at each place."),
 	"Remedy.command":      of("What to run, or how to measure where the scope is `measure`; may have several lines. Empty where there is none."),
 	"Remedy.verify":       of("How to see that it worked."),
+	"Remedy.test":         of("The command that repeats the run with the change made and judges it (`inquest verify`); empty where the run's own command is not known, or not all of the change is made in it."),
 	"Remedy.rollback":     of("How to undo it."),
 	"Remedy.risks":        of("What could get worse."),
 	"Remedy.cost":         of("What it costs in speed, quality or money; empty where nothing."),

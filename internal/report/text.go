@@ -398,6 +398,9 @@ func (p *page) change(inc *incident.Incident) {
 		if r.Verify != "" {
 			p.para(2, "check: ", r.Verify)
 		}
+		if r.Test != "" {
+			p.para(2, "test: ", r.Test)
+		}
 		if s := expected(r); s != "" {
 			p.para(2, "expect: ", s)
 		}
