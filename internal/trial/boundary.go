@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -508,16 +509,27 @@ func (r *row) fit() *incident.Fit {
 	return fitOf(m.Name, all, m.Limit)
 }
 
-// guess is the edge that the fit puts the limit at.
+// guess is the edge that the fit puts the limit at. With one peak alone it is behind the value
+// that surely passes where peaks are a line that begins at 0 or above: that gives a second peak.
 func (r *row) guess(low, high int) (int, bool) {
-	f := r.fit()
-	if f == nil || f.Edge == nil {
+	m, all := r.peaks()
+	if m == nil || m.Limit == nil {
 		return 0, false
 	}
-	edge := 0
-	for edge < len(r.rungs) && r.rungs[edge].value <= *f.Edge {
-		edge++
+	last := float64(0) // the largest value that is thought to pass
+	f := fitOf(m.Name, all, m.Limit)
+	switch {
+	case f != nil && f.Edge != nil:
+		last = float64(*f.Edge)
+	case f == nil && len(all) == 1 && all[0].bytes > 0:
+		last = float64(all[0].x) * float64(*m.Limit) / float64(all[0].bytes)
+		if last < float64(all[0].x)+1 {
+			return 0, false
+		}
+	default:
+		return 0, false
 	}
+	edge := sort.Search(len(r.rungs), func(i int) bool { return float64(r.rungs[i].value) > last })
 	return min(max(edge, low), high), true
 }
 
