@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -419,12 +418,4 @@ func Line(k *incident.Kept) incident.KeptLine {
 		}
 	}
 	return l
-}
-
-// several is a number of things in words.
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "one " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -24,14 +24,12 @@ type standing struct {
 	// base is the failure that a verification is held against: the original one, or the one
 	// with which a confirmed incident came back.
 	base *incident.Trial
-	// passed says that a trial passed since base, and tried that any was made.
-	passed, tried int
-	confirmed     bool // at any time
-	fixed         *incident.Trial
-	reverted      map[string]bool // trials whose change was taken back
-	named         string          // entry that somebody named as the confirmed cause
-	// confirmedBy are the trials whose verification confirmed.
-	others []string // failures of another kind since base
+	// passed is how many trials passed since that no verification judges.
+	passed   int
+	fixed    *incident.Trial // with which it was confirmed
+	until    string          // begin of the first of these; what failed later did not fail for want of a fix
+	reverted map[string]bool // trials whose change was taken back
+	named    string          // entry that somebody named as the confirmed cause
 }
 
 // judge goes through what happened, and says how the incident stands. The states:
@@ -92,15 +90,17 @@ func (s *standing) unit(u *unit) {
 		if u.lead().Verdict != nil && u.lead().Verdict.Result == incident.Unfinished {
 			return
 		}
-		s.tried, s.passed = s.tried+1, s.passed+1
+		s.passed++
 		if k.Status == incident.Open || k.Status == incident.Unresolved {
 			k.Status = incident.Unresolved
-			k.Says = fmt.Sprintf("%s passed since, and no verification: that proves nothing yet.", strings.ToUpper(several(s.passed, "trial", "trials")[:1])+several(s.passed, "trial", "trials")[1:])
+			k.Says = "It passed once since, without a verification: that proves nothing yet."
+			if s.passed > 1 {
+				k.Says = fmt.Sprintf("It passed %d times since, without a verification: that proves nothing yet.", s.passed)
+			}
 		}
 		return
 	}
 	own := s.file.ownFailure(u)
-	s.tried++
 	switch {
 	case k.Status == incident.Confirmed && own && regresses(u, s.fixed):
 		k.Status = incident.Regressed
@@ -183,7 +183,6 @@ func (s *standing) verified(a *incident.Act) {
 			verdict = a.Result.Verification.Verdict
 		}
 	}
-	s.tried++
 	name := map[string]string{incident.ByVerify: "verification", incident.ByRecheck: "recheck"}[by]
 	if name == "" {
 		name = "verification"
@@ -212,10 +211,22 @@ func (s *standing) verified(a *incident.Act) {
 	case k.Status == incident.Confirmed, k.Status == incident.Regressed:
 		// Something else was tried; what was confirmed or came back stands.
 	case verdict == incident.NotVerified:
-		k.Status, k.Says = incident.Unresolved, "The "+name+on+" did not verify a solution."
+		k.Status, k.Says = incident.Unresolved, "The "+name+on+" did not verify a solution"+because(a)
 	default:
-		k.Status, k.Says = incident.Unresolved, "The "+name+on+" was inconclusive."
+		k.Status, k.Says = incident.Unresolved, "The "+name+on+" was inconclusive"+because(a)
 	}
+}
+
+// because is why a verification has the verdict that it has, in its own words.
+func because(a *incident.Act) string {
+	if a.Result == nil || a.Result.Verification == nil || a.Result.Verification.Says == "" {
+		return "."
+	}
+	says := a.Result.Verification.Says
+	if r := []rune(says); len(r) > 300 {
+		says = string(r[:300]) + "…"
+	}
+	return ": " + strings.TrimSuffix(says, ".") + "."
 }
 
 // unchanged reports whether t is what was confirmed.
@@ -275,7 +286,10 @@ func (s *standing) prove(a *incident.Act, t *incident.Trial, name string) {
 		k.Says = fmt.Sprintf("The %s succeeded, but %d things had changed since the failure (%s): which of them solved it is not shown.", name, len(c.Changes), changeWords(c.Changes))
 		return
 	}
-	k.Status, s.confirmed, s.fixed = incident.Confirmed, true, t
+	if s.until == "" {
+		s.until = t.Begun
+	}
+	k.Status, s.fixed = incident.Confirmed, t
 	s.named = ""
 	k.Says = s.confirmedWords()
 }
@@ -297,13 +311,9 @@ func (s *standing) notHelped() {
 	}
 	k := s.kept
 	told := map[string]bool{}
-	until := ""
-	if s.fixed != nil {
-		until = s.fixed.Begun
-	}
 	for _, u := range s.file.units {
 		t := u.best
-		if u == s.origin || t == nil || t.By == incident.ByBoundary || s.reverted[t.ID] || until != "" && byTime(t.Begun, until, "", "") >= 0 {
+		if u == s.origin || t == nil || t.By == incident.ByBoundary || s.reverted[t.ID] || s.until != "" && byTime(t.Begun, s.until, "", "") >= 0 {
 			continue
 		}
 		c := Compare(*s.origin.best, *t)
