@@ -54,7 +54,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/engine", "internal/evidence internal/incident internal/redact internal/artifact internal/evidencefile internal/reader internal/detect internal/timeline internal/catalog internal/diagnose internal/remedy internal/memory internal/tracker internal/repair"},
 	// What is recorded and tried is stored: these three speak in stored results, and gpu in the
 	// holders of memory.
-	{"internal/gpu", "internal/evidence internal/incident internal/format/*"},
+	{"internal/gpu", "internal/evidence internal/incident internal/redact internal/format/*"},
 	{"internal/record", "internal/evidence internal/incident internal/redact internal/gpu"},
 	{"internal/trial", "internal/evidence internal/incident internal/redact internal/gpu internal/format/*"},
 	// Which trials are one incident, and what changed between two, is worked out apart from how

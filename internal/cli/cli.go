@@ -88,6 +88,7 @@ var commands = []func(*app) *cobra.Command{
 	scanCommand,
 	boundaryCommand,
 	memoryCommand,
+	gpusCommand,
 	trackerCommand,
 	runCommand,
 	explainCommand,

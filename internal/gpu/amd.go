@@ -144,8 +144,8 @@ func (a *amd) Device(d amdsmi.Device) {
 }
 
 func (a *amd) Process(p amdsmi.Process) {
-	if p.PID < 0 || len(a.st.Unplaced) >= maxProcesses {
+	if p.PID < 0 {
 		return
 	}
-	a.st.Unplaced = append(a.st.Unplaced, Process{PID: p.PID, Type: "C", Name: textline.OneLine(p.Name, maxText), Used: p.Used, GI: None, CI: None, index: p.GPU})
+	a.st.add(Process{PID: p.PID, Type: "C", Name: textline.OneLine(p.Name, maxText), Used: p.Used, GI: None, CI: None, index: p.GPU})
 }

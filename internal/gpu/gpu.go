@@ -16,7 +16,10 @@ import (
 
 // Patience is how long all tools together may take where the context has no deadline of its
 // own. A tool that hangs in the driver is given up then; what the others said counts.
-const Patience = 2500 * time.Millisecond
+const Patience = 2100 * time.Millisecond
+
+// searching is how long, after the tools, processes that have a device open are searched for.
+const searching = 400 * time.Millisecond
 
 var (
 	// ErrNoTool says that none of the vendors' tools is installed.
@@ -43,6 +46,7 @@ type State struct {
 	Unplaced []Process
 	Troubles []Trouble
 	Taken    string // the time that a saved output states for itself, as printed
+	rows     map[Process]int
 }
 
 // Answers of a tool.

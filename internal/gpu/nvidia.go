@@ -208,13 +208,32 @@ func (n *nvidia) Device(d nvsmi.Device) {
 }
 
 func (n *nvidia) Process(p nvsmi.Process) {
-	if p.PID < 0 || len(n.st.Unplaced) >= maxProcesses {
+	if p.PID < 0 {
 		return
 	}
-	n.st.Unplaced = append(n.st.Unplaced, Process{
+	row := Process{
 		PID: p.PID, Type: p.Type, Name: textline.OneLine(p.Name, maxText), Used: p.Used, GI: p.GI, CI: p.CI,
 		uuid: p.UUID, bus: p.BusID, index: p.GPU,
-	})
+	}
+	n.st.add(row)
+}
+
+// add takes in a row of a list of processes. A loop states the same one again and again: the
+// last row counts.
+func (s *State) add(row Process) {
+	if s.rows == nil {
+		s.rows = map[Process]int{}
+	}
+	key := row
+	key.Used, key.Name, key.Type = Bytes{}, "", ""
+	if i, again := s.rows[key]; again && i < len(s.Unplaced) {
+		s.Unplaced[i] = row
+		return
+	}
+	if len(s.Unplaced) < maxProcesses {
+		s.rows[key] = len(s.Unplaced)
+		s.Unplaced = append(s.Unplaced, row)
+	}
 }
 
 // find is the device that a row speaks of, nil where none is known.
@@ -314,5 +333,5 @@ func (s *State) place() {
 		d.Listed = true
 		d.Processes = append(d.Processes, p)
 	}
-	s.Unplaced = left
+	s.Unplaced, s.rows = left, nil
 }

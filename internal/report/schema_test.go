@@ -97,7 +97,7 @@ func typeSchema(t reflect.Type) map[string]any {
 }
 
 func defName(t reflect.Type) string {
-	if trackerObjects[t.Name()] != "" {
+	if trackerObjects[t.Name()] != "" || holdersObjects[t.Name()] != "" {
 		return strings.ToLower(humps.ReplaceAllString(t.Name(), "${1}_$2"))
 	}
 	if name, ok := strings.CutPrefix(t.Name(), "Memory"); ok && name != "" { // camel case
@@ -161,7 +161,7 @@ func buildSchema(t *testing.T, types []reflect.Type, name, file string) []byte {
 // describe finds a field's description; what an embedding type does not say is
 // said by Findings.
 func describe(t reflect.Type, name string) description {
-	for _, texts := range []map[string]description{fieldTexts, memoryTexts, trackerTexts} {
+	for _, texts := range []map[string]description{fieldTexts, memoryTexts, trackerTexts, holdersTexts} {
 		if d, ok := texts[t.Name()+"."+name]; ok {
 			return d
 		}
@@ -175,7 +175,7 @@ func describe(t reflect.Type, name string) description {
 }
 
 func objectText(t reflect.Type) string {
-	for _, texts := range []map[string]string{memoryObjects, trackerObjects} {
+	for _, texts := range []map[string]string{memoryObjects, trackerObjects, holdersObjects} {
 		if s := texts[t.Name()]; s != "" {
 			return s
 		}
