@@ -16,7 +16,9 @@ type procWatcher struct {
 	begun  bool
 	full   bool // there were more processes than are kept
 	shm    string
-	space  int64 // highest address space so far, and the limit of whoever had it
+	looks  int
+	search time.Time // when processes are looked for again
+	space  int64     // highest address space so far, and the limit of whoever had it
 	limit  int64
 }
 
@@ -34,9 +36,18 @@ func (w *procWatcher) look(cancelled func() bool) (look, bool) {
 			return look{}, false
 		}
 	}
-	w.tree.find(cancelled)
+	// Looking for processes takes half of the share at most, so that those that are known are
+	// looked at no less often on a host with thousands of others.
+	if now := time.Now(); !now.Before(w.search) {
+		before := busy()
+		w.tree.find(cancelled)
+		w.search = now.Add(min(time.Duration(float64(busy()-before)/(share/2)), slowest))
+	}
 	l := w.tree.memory(cancelled)
-	if l.spaceMark > w.space {
+	// The limit that counts is that of the process with the largest address space, which may set
+	// it when it has grown already.
+	w.looks++
+	if grown := l.spaceMark > w.space; grown || l.spaceMark == w.space && (w.looks < 10 || w.looks%10 == 0) {
 		w.space = l.spaceMark
 		if limits := softLimits(w.tree.root, l.spacePID); limits != nil {
 			w.limit = limits["Max address space"]
