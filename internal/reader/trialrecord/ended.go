@@ -17,6 +17,9 @@ func (p *pass) samples(list []*jsontree.Node) {
 		if err != nil || seconds < 0 || seconds > 1e9 {
 			continue
 		}
+		if v, ok := whole(n.Get("processes"), 1<<40); ok {
+			p.tree = max(p.tree, v)
+		}
 		var at *evidence.Stamp
 		if !p.began.IsZero() {
 			t := p.began.Add(time.Duration(seconds * float64(time.Second)))
@@ -128,8 +131,17 @@ func (p *pass) killed(n, exit *jsontree.Node, at evidence.Stamp) {
 // of the process tree against the memory of the host; and of the largest address space.
 func (p *pass) measures(list []*jsontree.Node, at evidence.Stamp) {
 	if m := measure(list, "address_space"); m != nil {
-		if v, ok := size(m.Get("peak")); ok {
-			p.fact("host.address_space", v, m)
+		v, ok := size(m.Get("peak"))
+		at := m
+		// What one process has in memory lies in its address space, and the kernel's mark of it is of
+		// the very end, where the address space is as it was looked at last.
+		if own := measure(list, "resident"); own != nil && p.tree == 1 {
+			if r, fits := size(own.Get("peak")); fits && r.Lo > v.Lo {
+				v, at, ok = r, own, true
+			}
+		}
+		if ok {
+			p.fact("host.address_space", v, at)
 		}
 		if v, ok := size(m.Get("limit")); ok {
 			p.fact("host.address_limit", v, m)

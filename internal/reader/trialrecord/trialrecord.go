@@ -99,6 +99,7 @@ type pass struct {
 	who    evidence.Who
 	began  time.Time
 	memory int64 // bytes of the host, 0 unknown
+	tree   int64 // most processes in a sample, 0 unknown
 	bad    int
 
 	data []byte // the record in hand: its JSON
