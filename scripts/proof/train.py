@@ -48,6 +48,7 @@ def options():
     p.add_argument("--memory-mib", type=int, default=0, help="address space above what the process has at the start; 0 is no limit")
     p.add_argument("--keep-losses", choices=["number", "graph"], default="number")
     p.add_argument("--stop-on-nan", action="store_true")
+    p.add_argument("--sanity-steps", type=int, default=0, help="steps with one sample, before the training")
     p.add_argument("--step-time", type=float, default=0, help="seconds that a step takes at least")
     p.add_argument("--output_dir", default="", help="where the weights go; none are written without it")
     return p.parse_args()
@@ -88,19 +89,19 @@ class Plain:
         self.truth = [self.rng.uniform(-1, 1) for _ in range(FEATURES)]
         self.weights = [0.0] * FEATURES
 
-    def images(self):
+    def images(self, size):
         """A batch: each image a block of memory of its own, its pixels in the first places."""
         batch = []
-        for _ in range(self.o.batch_size):
+        for _ in range(size):
             image = bytearray(self.o.sample_kib * 1024)
             image[:FEATURES] = bytes(self.rng.randrange(256) for _ in range(FEATURES))
             batch.append(image)
         return batch
 
-    def step(self):
+    def step(self, size):
         total, gradient, kept = 0.0, [0.0] * FEATURES, []
         for _ in range(self.o.grad_accum):
-            batch = self.images()
+            batch = self.images(size)
             kept.append(batch)
             for image in batch:
                 x = [image[i] / 128 - 1 for i in range(FEATURES)]
@@ -110,7 +111,8 @@ class Plain:
                     gradient[i] += 2 * error * v
             if self.o.keep_losses == "number":
                 kept.clear()
-        n = self.o.batch_size * self.o.grad_accum
+            del batch, image
+        n = size * self.o.grad_accum
         gradient = [g / n for g in gradient]
         self.weights = [w - self.o.lr * g for w, g in zip(self.weights, gradient)]
         return total / n, math.sqrt(sum(g * g for g in gradient)), kept
@@ -136,11 +138,11 @@ class Torch:
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=o.lr)
         self.truth = torch.randn(FEATURES, 1, device=o.device)
 
-    def step(self):
+    def step(self, size):
         torch, kept, total = self.torch, [], 0.0
         self.optimizer.zero_grad()
         for _ in range(self.o.grad_accum):
-            x = torch.randn(self.o.batch_size, self.length, FEATURES, device=self.o.device)
+            x = torch.randn(size, self.length, FEATURES, device=self.o.device)
             loss = torch.nn.functional.mse_loss(self.model(x), x @ self.truth) / self.o.grad_accum
             loss.backward(retain_graph=self.o.keep_losses == "graph")
             total += loss.item()
@@ -182,10 +184,14 @@ def main():
     if o.memory_mib:
         limit_address_space(o.memory_mib)
     print("training", "with PyTorch" if torch else "with Python alone", "batch_size=%d" % o.batch_size, flush=True)
+    for i in range(o.sanity_steps):
+        training.step(1)
+        print("sanity check %d of %d passed" % (i + 1, o.sanity_steps), flush=True)
+        time.sleep(o.step_time)
     losses = []
     for step in range(1, o.steps + 1):
         began = time.monotonic()
-        loss, norm, kept = training.step()
+        loss, norm, kept = training.step(o.batch_size)
         losses.append((loss, kept) if o.keep_losses == "graph" else loss)
         kept = None
         rss = kilobytes("VmRSS")
