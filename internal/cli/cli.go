@@ -46,6 +46,7 @@ var (
 	// errInconclusive is for trials that show neither yes nor no; the report that says why is
 	// written all the same.
 	errInconclusive = errors.New("inconclusive")
+	errNotVerified  = errors.New("not verified") // the report says why
 	errDamaged      = errors.New("part of an evidence file could not be read; the rest was written")
 )
 
@@ -60,7 +61,7 @@ func exitCode(err error) int {
 		return int(child)
 	case errors.Is(err, errUsage):
 		return 2
-	case errors.Is(err, errFault):
+	case errors.Is(err, errFault), errors.Is(err, errNotVerified):
 		return 3
 	case errors.Is(err, errInconclusive):
 		return 4
@@ -91,6 +92,7 @@ var commands = []func(*app) *cobra.Command{
 	gpusCommand,
 	trackerCommand,
 	runCommand,
+	verifyCommand,
 	explainCommand,
 	newCommand,
 	incidentCommand,
@@ -326,7 +328,7 @@ var parsed = lazyre.New(`: strconv\.\w+: parsing .*: invalid syntax$`)
 // complain writes an error for a person, or as JSON where the report is JSON.
 func (a *app) complain(err error) {
 	var child childStatus
-	if err == nil || errors.Is(err, errFault) || errors.As(err, &child) {
+	if err == nil || errors.Is(err, errFault) || errors.Is(err, errNotVerified) || errors.Is(err, errInconclusive) || errors.As(err, &child) {
 		return
 	}
 	if errors.Is(err, context.Canceled) {

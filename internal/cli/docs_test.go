@@ -144,8 +144,8 @@ JSON too. Colours appear on a terminal only, and not where NO_COLOR is set.
 | 0 | the question was answered |
 | 1 | it could not be answered: the input is missing, unreadable, or holds nothing that inquest reads |
 | 2 | wrong usage |
-| 3 | a fault was found, and `+"`--fail-on fault`"+` asked for this status |
-| 4 | inconclusive: trials were made, and they show neither yes nor no |
+| 3 | a fault was found, and `+"`--fail-on fault`"+` asked for this status; not verified; a regression |
+| 4 | inconclusive: what was tried shows neither yes nor no |
 | 130 | interrupted |
 `, root.Long)
 	var walk func(*cobra.Command)

@@ -21,6 +21,7 @@ var incidentCommands = []func(*app) *cobra.Command{
 	incidentCloseCommand,
 	incidentReopenCommand,
 	incidentConfirmCommand,
+	incidentRecheckCommand,
 }
 
 func incidentCommand(a *app) *cobra.Command {

@@ -49,7 +49,7 @@ func newTrialID(now time.Time) string {
 func (a *app) trials(s *store.Store) trial.Run {
 	return func(ctx context.Context, j trial.Job) (*trial.Done, error) {
 		r, err := a.record(ctx, recording{
-			job: j, store: s, must: true, every: cmp.Or(j.Every, time.Second), tools: gpu.Tools,
+			job: j, store: s, must: true, every: cmp.Or(j.Every, time.Second), share: closely(j.Every), tools: gpu.Tools,
 			diagnose:   func(incident.Exit) bool { return true },
 			diagnosing: func() (context.Context, func()) { return context.WithTimeout(context.WithoutCancel(ctx), time.Minute) },
 		})
@@ -60,6 +60,15 @@ func (a *app) trials(s *store.Store) trial.Run {
 	}
 }
 
+// closely is the share of a CPU that sampling may take where it is asked for: a run that is
+// judged by its memory may cost more than one that is only recorded.
+func closely(every time.Duration) float64 {
+	if every > 0 && every < time.Second {
+		return .03
+	}
+	return 0
+}
+
 // A recording is a trial to be made: all commands that start the user's command make one here.
 type recording struct {
 	job         trial.Job
@@ -68,6 +77,7 @@ type recording struct {
 	in, out, er *os.File     // the user's streams; nil shows nothing
 	forward     bool         // signals go to the command
 	every       time.Duration
+	share       float64 // of a CPU for samples; 0 is the default
 	tools       gpu.Runner
 	diagnose    func(incident.Exit) bool         // whether to, once it ended so
 	diagnosing  func() (context.Context, func()) // bounds the diagnosis
@@ -104,7 +114,7 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	}
 	o := record.Options{
 		Command: j.Command, Dir: x.job.Dir, Env: j.Env, In: x.in, Out: x.out, Err: x.er, Forward: x.forward,
-		Every: x.every, Tools: x.tools, Timeout: j.Timeout, Sampled: k.sample,
+		Every: x.every, Share: x.share, Tools: x.tools, Timeout: j.Timeout, Sampled: k.sample,
 	}
 	if log != nil {
 		o.Log = log

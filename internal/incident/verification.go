@@ -48,7 +48,8 @@ type Verification struct {
 	Curves  []VerifiedCurve       `json:"curves"`
 	// Checkpoints has what was inspected, in the order of the runs.
 	Checkpoints []Checkpoint `json:"checkpoints"`
-	// Original says what differs from the trial that failed, null where it is not known.
+	// Original says what differs from the trial that failed; of a recheck, from what was verified
+	// before. Null where that is not known.
 	Original *Comparison `json:"original"`
 }
 

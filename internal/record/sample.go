@@ -65,7 +65,7 @@ type watcher interface {
 // seconds of samples count from it.
 func newSampler(pid int, o Options, begun time.Time) *sampler {
 	return &sampler{pid: pid, every: o.Every, begun: begun, emit: o.Sampled, tools: o.Tools,
-		memory: watch(pid), quit: make(chan struct{}), done: make(chan struct{})}
+		pace: pacer{share: o.Share}, memory: watch(pid), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
 // start begins to sample, in another goroutine. Without a time between samples nothing is
@@ -112,7 +112,7 @@ func (s *sampler) run() {
 		if alive {
 			s.take(l)
 		}
-		next = min(2*next, tick)
+		next = min(2*next, max(min(tick, s.every), firstTick))
 		wait := max(next, s.pace.after(cost))
 		s.mu.Lock()
 		s.peaks.apart = wait

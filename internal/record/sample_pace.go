@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -13,7 +14,8 @@ import (
 // two samples the one with the most memory in use is given, and beside it those that were the
 // highest ever in an address space or a cgroup: no peak is lost.
 type pacer struct {
-	cost time.Duration // of a look, as it comes out in the end
+	share float64       // of one CPU that looks may take; 0 is the default
+	cost  time.Duration // of a look, as it comes out in the end
 
 	given int
 	since time.Duration // when a sample was given last
@@ -33,7 +35,7 @@ func (p *pacer) after(cost time.Duration) time.Duration {
 		p.cost = cost
 	}
 	p.cost += (cost - p.cost) / 4
-	return min(time.Duration(float64(p.cost)/share), slowest)
+	return min(time.Duration(float64(p.cost)/cmp.Or(p.share, share)), slowest)
 }
 
 // due takes a look into account and returns the samples to be given away now, in the order of

@@ -81,8 +81,14 @@ func (v *verifyView) title() string {
 }
 
 func (v *verifyView) verdictVariants() []string {
-	long := verdictWords(v.v.Verdict) + ": " + strings.TrimSuffix(lower(v.v.Says), ".")
-	return []string{long, verdictWords(v.v.Verdict)}
+	says := strings.TrimSuffix(lower(v.v.Says), ".")
+	out := []string{verdictWords(v.v.Verdict) + ": " + says}
+	for _, end := range []string{" (in ", "; at this rate", ";", " (", ", "} { // the rest stands with the check
+		if i := strings.Index(says, end); i > 0 {
+			out = append(out, verdictWords(v.v.Verdict)+": "+says[:i])
+		}
+	}
+	return append(out, verdictWords(v.v.Verdict))
 }
 
 func (v *verifyView) runsVariants() []string {
@@ -210,7 +216,15 @@ func verifiedCells(t *incident.Trial) []string {
 	return cells
 }
 
-// changedLines say what differs from the trial that failed.
+// changedTitle heads what differs.
+func (v *verifyView) changedTitle() string {
+	if v.By == incident.ByRecheck {
+		return "Since the last verification"
+	}
+	return "Against the run that failed"
+}
+
+// changedLines say what differs from the trial that failed, or from what was verified last.
 func (v *verifyView) changedLines() []string {
 	o := v.v.Original
 	if o == nil {

@@ -18,6 +18,7 @@ type verifyPage struct {
 	Checks              []verifyRow
 	Missing             []incident.VerificationMissing
 	Changed             []string
+	ChangedTitle        string
 	Checkpoints         [][]string
 	Titles              []string
 	Rows                [][]string
@@ -38,7 +39,7 @@ type verifyRow struct {
 // writeVerificationHTML writes one page without a script.
 func writeVerificationHTML(w io.Writer, t *incident.Trials, _ Options) error {
 	v := verifyViewOf(t)
-	p := &verifyPage{Title: v.title(), Tone: verdictTone(v.v.Verdict), Kicker: "verification", Verdict: v.lines(), Missing: v.v.Missing, Changed: v.changedLines(), Limits: v.Limits, Tool: v.Tool, Schema: v.Schema}
+	p := &verifyPage{Title: v.title(), Tone: verdictTone(v.v.Verdict), Kicker: "verification", Verdict: v.lines(), Missing: v.v.Missing, Changed: v.changedLines(), ChangedTitle: v.changedTitle(), Limits: v.Limits, Tool: v.Tool, Schema: v.Schema}
 	if v.By == incident.ByRecheck {
 		p.Kicker = "recheck"
 	}

@@ -28,7 +28,7 @@ func writeVerificationMarkdown(w io.Writer, t *incident.Trials, o Options) error
 		lacks = append(lacks, m.Fact+": "+m.How)
 	}
 	d.sentences("What would decide more", lacks)
-	d.sentences("Against the run that failed", v.changedLines())
+	d.sentences(v.changedTitle(), v.changedLines())
 	var found []string
 	for i := range v.v.Checkpoints {
 		found = append(found, checkpointLines(&v.v.Checkpoints[i])...)

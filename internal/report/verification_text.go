@@ -49,7 +49,7 @@ func writeVerificationText(w io.Writer, t *incident.Trials, o Options) error {
 		}
 	}
 	if changed := v.changedLines(); len(changed) > 0 {
-		p.section("Against the run that failed")
+		p.section(v.changedTitle())
 		for i, s := range changed {
 			p.at(2+min(i, 3), func() { p.para(2, "- ", sentence(s)) })
 		}

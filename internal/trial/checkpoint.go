@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/format/safetensors"
 	"github.com/inquest-dev/inquest/internal/format/torchzip"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // Bounds of what is kept of a checkpoint.
@@ -90,7 +90,7 @@ func bounded(list []string, format string, args ...any) []string {
 }
 
 // partly are names under which programs write what is not complete yet.
-var partly = regexp.MustCompile(`(?i)(^|[/\\])(\.?tmp[-_.].*|.*\.(tmp|part|partial|incomplete|temp|download)|.*\.tmp\.[^/\\]*|.*~)$`)
+var partly = lazyre.New(`(?i)(^|[/\\])(\.?tmp[-_.].*|.*\.(tmp|part|partial|incomplete|temp|download)|.*\.tmp\.[^/\\]*|.*~)$`)
 
 // legacyMagic begins what torch.save wrote before PyTorch 1.6: a pickle, protocol 2, of
 // 0x1950a86a20f9469cfc6c.
@@ -243,9 +243,9 @@ func (k *inspection) tensor(r io.Reader, file, name, dtype string, shape []int64
 
 var (
 	// maskName are names of what holds -inf on purpose: what must not be attended to.
-	maskName = regexp.MustCompile(`(?i)(^|[._])(attn_|attention_|causal_|alibi_|window_)?(mask|masked_bias|causal|alibi|attn_bias|attention_bias|rel_pos_mask)(_buffer|_value)?([._]\d+)?$|mask`)
+	maskName = lazyre.New(`(?i)(^|[._])(attn_|attention_|causal_|alibi_|window_)?(mask|masked_bias|causal|alibi|attn_bias|attention_bias|rel_pos_mask)(_buffer|_value)?([._]\d+)?$|mask`)
 	// optimizerName are names of the state of an optimizer, and files that hold one.
-	optimizerName = regexp.MustCompile(`(?i)(^|[._/])(optimizer|optimizer_states?|optim|optimizers|exp_avg|exp_avg_sq|momentum_buffer|state\.\d+|fp32_from_fp16|base_optimizer_state|grad_scaler|lr_scheduler)([._/]|$)|optim_states\.pt$|(^|/)(optimizer|scheduler|scaler|optim)[^/]*\.(pt|bin|pth|safetensors)$`)
+	optimizerName = lazyre.New(`(?i)(^|[._/])(optimizer|optimizer_states?|optim|optimizers|exp_avg|exp_avg_sq|momentum_buffer|state\.\d+|fp32_from_fp16|base_optimizer_state|grad_scaler|lr_scheduler)([._/]|$)|optim_states\.pt$|(^|/)(optimizer|scheduler|scaler|optim)[^/]*\.(pt|bin|pth|safetensors)$`)
 )
 
 // found puts down a tensor with values that are not finite.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/format/pickle"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // folder looks at every file of a checkpoint that is a folder, and at whether its parts are all
@@ -101,7 +101,7 @@ func (k *inspection) folder(root string) {
 }
 
 // companion are files beside the weights that no loader can do with empty.
-var companion = regexp.MustCompile(`(^|/)(config|tokenizer|tokenizer_config|generation_config|trainer_state|adapter_config|special_tokens_map)\.json$|(^|/)latest$`)
+var companion = lazyre.New(`(^|/)(config|tokenizer|tokenizer_config|generation_config|trainer_state|adapter_config|special_tokens_map)\.json$|(^|/)latest$`)
 
 // looksLike reports whether the first bytes of a file are those of a checkpoint.
 func (k *inspection) looksLike(name string) bool {
@@ -181,9 +181,9 @@ func readBounded(name string, most int64) ([]byte, error) {
 }
 
 var (
-	modelStates = regexp.MustCompile(`^(.*/)?mp_rank_(\d+)_model_states\.pt$`)
-	optimStates = regexp.MustCompile(`^(.*/)?(?:bf16_|fp16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_(optim|model)_states\.pt$`)
-	layerStates = regexp.MustCompile(`^(.*/)?layer_(\d+)-model_(\d+)-model_states\.pt$`)
+	modelStates = lazyre.New(`^(.*/)?mp_rank_(\d+)_model_states\.pt$`)
+	optimStates = lazyre.New(`^(.*/)?(?:bf16_|fp16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_(optim|model)_states\.pt$`)
+	layerStates = lazyre.New(`^(.*/)?layer_(\d+)-model_(\d+)-model_states\.pt$`)
 )
 
 // deepSpeed compares the ranks in the names of DeepSpeed's files with each other, and with the

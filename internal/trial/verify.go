@@ -46,7 +46,7 @@ type VerifyOptions struct {
 // ends, what was run until then is judged.
 func Verify(ctx context.Context, o VerifyOptions, run Run) (*incident.Trials, error) {
 	s := &verification{VerifyOptions: o, run: run, begun: o.Now()}
-	s.e = VerifyEvidence{Request: o.Request, Original: o.Original, Reference: o.Reference}
+	s.e = VerifyEvidence{Request: o.Request, Original: o.Original, Reference: o.Reference, Recheck: o.By == incident.ByRecheck}
 	s.out = &incident.Trials{Schema: incident.TrialsSchema, Tool: o.Tool, ID: o.Series, By: o.By, Incident: o.Incident, Template: o.Request.Command, Trials: []incident.Trial{}, Limits: []string{}}
 	if s.out.Template == nil {
 		s.out.Template = []string{}

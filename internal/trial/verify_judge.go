@@ -42,6 +42,9 @@ type VerifyEvidence struct {
 	Checkpoints []incident.Checkpoint
 	Evaluated   []Evaluated
 	Stopped     string // why fewer runs were made than asked for
+	// Recheck says that the scenario was verified before: then a failure of another kind says
+	// nothing of whether the incident is back.
+	Recheck bool
 }
 
 // A verifier makes one verdict.
@@ -174,7 +177,7 @@ func (v *verifier) endedCheck() {
 			if first == "" {
 				first = text
 			}
-			if o := v.e.Original; o != nil && o.Fingerprint != "" && t.Verdict.Fingerprint == o.Fingerprint {
+			if o := v.e.Original; o != nil && failedAsBefore(o, t.Verdict) {
 				v.out.Same++
 			}
 		default:
@@ -209,6 +212,16 @@ func (v *verifier) endedCheck() {
 		}
 	}
 	v.add(check)
+}
+
+// failedAsBefore reports whether a run failed as the original did: by its fingerprint, or by what
+// its first fault is.
+func failedAsBefore(o *Original, v *incident.TrialVerdict) bool {
+	if o.Fingerprint != "" && v.Fingerprint == o.Fingerprint {
+		return true
+	}
+	was := o.Trial.Verdict
+	return was != nil && was.Class != "" && sameFailure(was.Class, was.Kind, v)
 }
 
 // cleanCheck asks whether a run that ended well had no fault on the way.
@@ -485,6 +498,8 @@ func (v *verifier) conclude() {
 	switch {
 	case len(v.out.Checks) == 0:
 		v.out.Verdict, v.out.Says = incident.Inconclusive, "Nothing was checked."
+	case len(no) > 0 && v.e.Recheck && v.out.Failed > 0 && v.out.Same == 0:
+		v.out.Verdict, v.out.Says = incident.Inconclusive, "It failed in another way than the incident: "+lowerFirst(no[0])
 	case len(no) > 0:
 		v.out.Verdict, v.out.Says = incident.NotVerified, no[0]
 	case len(open) > 0:

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // A StepAt says that the command was at a step, counted over its whole run, so many seconds
@@ -47,9 +47,9 @@ const (
 var (
 	// stepWord is how training loops say at which step they are: "step 12", "global_step=12",
 	// "step": 12, Iteration 12/100, [iter 12].
-	stepWord = regexp.MustCompile(`(?i)(?:^|[^a-z_])(?:global[_ ]?|train(?:ing)?[_ /]?)?(?:step|iter(?:ation)?|batch)(?:_num)?["']?\]?\s*[:=#]?\s*\[?\s*(\d{1,15})\b`)
+	stepWord = lazyre.New(`(?i)(?:^|[^a-z_])(?:global[_ ]?|train(?:ing)?[_ /]?)?(?:step|iter(?:ation)?|batch)(?:_num)?["']?\]?\s*[:=#]?\s*\[?\s*(\d{1,15})\b`)
 	// stepBar is a progress bar: 12/100 [00:03<00:20.
-	stepBar = regexp.MustCompile(`\b(\d{1,15})/\d{1,15} \[\d+:\d`)
+	stepBar = lazyre.New(`\b(\d{1,15})/\d{1,15} \[\d+:\d`)
 )
 
 // Observe reads the log of a trial for the steps that it states and for the values of metrics.
@@ -235,13 +235,4 @@ func seconds(t incident.Trial) (float64, bool) {
 		return 0, false
 	}
 	return b.Sub(a).Seconds(), true
-}
-
-// memoryFailure reports whether a class is one of memory.
-func memoryFailure(class string) bool {
-	switch evidence.Class(class) {
-	case evidence.DeviceMemory, evidence.HostMemory, evidence.SharedMemory:
-		return true
-	}
-	return false
 }

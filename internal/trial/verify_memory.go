@@ -268,7 +268,7 @@ func (v *verifier) slopeCheck() {
 			}
 		}
 	}
-	check.Deciding = memoryFailure(class) || v.e.Original == nil && steps
+	check.Deciding = memoryClass(class) || v.e.Original == nil && steps
 	var yes, unknown, no []*incident.MemoryTrend
 	for _, key := range order {
 		t := byName[key]
@@ -348,7 +348,7 @@ func figure(name string, value float64, unit, text string) incident.Figure {
 // peakCheck asks whether every run had the same peak of each kind of memory.
 func (v *verifier) peakCheck() {
 	class := v.class()
-	check := incident.VerificationCheck{Name: incident.CheckPeak, State: incident.Unknown, Figures: []incident.Figure{}, Trials: []string{}, Deciding: memoryFailure(class)}
+	check := incident.VerificationCheck{Name: incident.CheckPeak, State: incident.Unknown, Figures: []incident.Figure{}, Trials: []string{}, Deciding: memoryClass(class)}
 	type peaks struct {
 		m      incident.Measure
 		values []int64
