@@ -343,6 +343,12 @@ func (c *comparer) limit(name string, x, y map[string]int64) {
 		c.dontKnow(label + ": " + c.silent(len(x) == 0, len(y) == 0))
 		return
 	}
+	if strings.HasSuffix(name, "_free") { // what others leave of a disk
+		if inX && inY {
+			c.expect(incident.ChangeMachine, label, bytesOf(p), bytesOf(q), "it differs between any two moments")
+		}
+		return
+	}
 	value := func(v int64, in bool) string {
 		switch {
 		case !in || v < 0:

@@ -118,6 +118,9 @@ func TestEnvironments(t *testing.T) {
 		{"limit", func(t *incident.Trial) {
 			t.Environment.Limits = map[string]int64{"open_files": 1024, "address_space": 4 << 30}
 		}, "machine: limit of address space none → 4.00 GiB", "", ""},
+		{"room on a disk", func(t *incident.Trial) {
+			t.Environment.Limits = map[string]int64{"open_files": 1024, "disk_free": 4 << 30}
+		}, "", "", ""},
 		{"kernel", func(t *incident.Trial) { t.Environment.Kernel = "6.2" }, "machine: kernel 6.1 → 6.2", "", ""},
 		{"no environment", func(t *incident.Trial) { t.Environment = nil }, "", "", "environment variables: t2 has none recorded\nversions: t2 has none recorded\ncode: t2 has none recorded of a Git working tree\nthe machine: t2 has none recorded"},
 		{"processes", func(t *incident.Trial) {

@@ -4,7 +4,7 @@ import "bytes"
 
 // labels are the first label of each kind of text report with the second one, by which the
 // report is known.
-var labels = [][2]string{{"Run", "Broke"}, {"Order", "Basis"}, {"Copy", "Did"}, {"Result", "Runs"}}
+var labels = [][2]string{{"Run", "Broke"}, {"Order", "Basis"}, {"Copy", "Did"}, {"Result", "Runs"}, {"Result", "Since"}}
 
 // Began reports whether head, the first bytes of a file, is how a report begins,
 // in any format and for any reader.

@@ -93,9 +93,6 @@ func (v *verifyView) verdictVariants() []string {
 
 func (v *verifyView) runsVariants() []string {
 	x := v.v
-	if len(x.Request.Command) == 0 {
-		return []string{"none: only the checkpoint was looked at"}
-	}
 	out := fmt.Sprintf("%d of %d passed", x.Passed, x.Runs)
 	if x.Failed > 0 {
 		out += fmt.Sprintf(", %d failed", x.Failed)
@@ -137,9 +134,6 @@ func (v *verifyView) check(name string) *incident.VerificationCheck {
 func (v *verifyView) memoryVariants() []string {
 	c := v.check(incident.CheckSlope)
 	if c == nil {
-		c = v.check(incident.CheckCheckpoint)
-	}
-	if c == nil {
 		return []string{"was not looked at"}
 	}
 	return []string{strings.TrimSuffix(lower(oneLine(c.Says)), ".")}
@@ -159,11 +153,55 @@ func (v *verifyView) lacksVariants() []string {
 
 // lines are the first lines of a report.
 func (v *verifyView) lines() []labelled {
-	memory := "Memory"
-	if len(v.v.Request.Command) == 0 {
-		memory = "Bytes"
+	var out []labelled
+	for _, l := range v.headed() {
+		out = append(out, labelled{Label: l.label, Text: sentence(l.variants[0])})
 	}
-	return labelledLines([]string{"Result", "Runs", "Before", memory, "Lacks"}, v.verdictVariants, v.runsVariants, v.beforeVariants, v.memoryVariants, v.lacksVariants)
+	return out
+}
+
+// A headLine is a labelled line in several lengths.
+type headLine struct {
+	label    string
+	variants []string
+}
+
+// headed are the first lines, each in several lengths.
+func (v *verifyView) headed() []headLine {
+	result, lacks := headLine{"Result", v.verdictVariants()}, headLine{"Lacks", v.lacksVariants()}
+	switch {
+	case len(v.v.Request.Command) == 0:
+		return []headLine{result, {"Runs", []string{"none: only the checkpoint was looked at"}}, {"Holds", v.holdsVariants()}, lacks}
+	case v.By == incident.ByRecheck:
+		return []headLine{result, {"Since", v.sinceVariants()}, {"Runs", v.runsVariants()}, {"Memory", v.memoryVariants()}, lacks}
+	}
+	return []headLine{result, {"Runs", v.runsVariants()}, {"Before", v.beforeVariants()}, {"Memory", v.memoryVariants()}, lacks}
+}
+
+// holdsVariants say what is in the checkpoint.
+func (v *verifyView) holdsVariants() []string {
+	if len(v.v.Checkpoints) == 0 {
+		return []string{"nothing that was looked at"}
+	}
+	c := &v.v.Checkpoints[0]
+	s := fmt.Sprintf("%s in %s (%s), %s", several(c.Tensors, "tensor"), several(len(c.Files), "file"), oneLine(c.Format), evidence.Bytes(c.Bytes))
+	return []string{s + ": " + oneLine(c.Path), s}
+}
+
+// sinceVariants say what changed since the last verification.
+func (v *verifyView) sinceVariants() []string {
+	o := v.v.Original
+	switch {
+	case o == nil:
+		return []string{"what changed since the last verification is not known"}
+	case len(o.Changes) == 0:
+		return []string{"nothing that is on record changed since the last verification", "nothing on record changed"}
+	}
+	var parts []string
+	for _, c := range o.Changes {
+		parts = append(parts, oneLine(c.Text))
+	}
+	return []string{"changed since the last verification: " + listed(parts, 6), listed(parts, 3), several(len(parts), "change") + " since the last verification"}
 }
 
 // checkNames are the checks as people read them.

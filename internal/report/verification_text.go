@@ -24,12 +24,13 @@ func writeVerificationText(w io.Writer, t *incident.Trials, o Options) error {
 	p := newPage(&incident.Incident{}, o)
 	plain := lipgloss.NewStyle()
 	verdict := map[string]lipgloss.Style{"good": p.good, "bad": p.bad, "plain": p.strong}[verdictTone(v.v.Verdict)]
-	lines := v.lines()
-	p.head("Result", v.verdictVariants(), verdict)
-	p.head("Runs", v.runsVariants(), p.strong)
-	p.head("Before", v.beforeVariants(), plain)
-	p.head(lines[3].Label, v.memoryVariants(), plain)
-	p.head("Lacks", v.lacksVariants(), plain)
+	for i, l := range v.headed() {
+		style := plain
+		if i == 0 {
+			style = verdict
+		}
+		p.head(l.label, l.variants, style)
+	}
 	if len(v.v.Checks) > 0 {
 		p.section("Checked")
 		for i := range v.v.Checks {

@@ -389,7 +389,7 @@ func (v *verifier) checkpointChecks() {
 	}
 	for i := range v.e.Checkpoints {
 		c := &v.e.Checkpoints[i]
-		check := incident.VerificationCheck{Name: incident.CheckCheckpoint, Of: c.Path, Deciding: true, State: c.State, Says: upper(c.Says) + "."}
+		check := incident.VerificationCheck{Name: incident.CheckCheckpoint, Of: c.Path, Deciding: true, State: c.State, Says: asSentence(c.Says)}
 		check.Figures = []incident.Figure{figure("tensors", float64(c.Tensors), "", evidence.Count(c.Tensors)), figure("bytes", float64(c.Bytes), "bytes", bytesText(c.Bytes)), figure("nonfinite", float64(len(c.Nonfinite)+c.MoreNonfinite), "", fmt.Sprint(len(c.Nonfinite)+c.MoreNonfinite))}
 		if c.Trial != "" {
 			check.Trials = []string{c.Trial}
@@ -399,6 +399,14 @@ func (v *verifier) checkpointChecks() {
 		}
 		v.add(check)
 	}
+}
+
+// asSentence makes a sentence of text, which may begin with the name of a file.
+func asSentence(text string) string {
+	if first, _, _ := strings.Cut(text, " "); !strings.ContainsAny(first, "./_:") {
+		text = upper(text)
+	}
+	return text + "."
 }
 
 // evaluateChecks put down whether the user's command could use the checkpoint.

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -287,6 +288,7 @@ func (v *verifier) slopeCheck() {
 	switch {
 	case len(no) > 0:
 		check.State = incident.No
+		slices.SortStableFunc(no, func(a, b *incident.MemoryTrend) int { return cmp.Compare(fitsTo(a), fitsTo(b)) })
 		check.Says = fmt.Sprintf("%s (in %d of %d runs).", upper(no[0].Says), byName[memoryName(no[0])].no, len(v.e.Runs))
 		check.Figures = append(check.Figures, trendFigures(no[0])...)
 	case len(yes) > 0 && (len(unknown) == 0 || unknownIsShort(unknown)):
@@ -305,6 +307,14 @@ func (v *verifier) slopeCheck() {
 		v.miss(incident.CheckSlope, "memory of the "+classMemory(class)+" over the run", memoryHow(class))
 	}
 	v.add(check)
+}
+
+// fitsTo is where a trend reaches its limit, far away where it has none.
+func fitsTo(m *incident.MemoryTrend) float64 {
+	if m.FitsTo == nil || m.Per != "step" {
+		return math.Inf(1)
+	}
+	return *m.FitsTo
 }
 
 // unknownIsShort reports whether all that is unknown has too few points to say anything.
