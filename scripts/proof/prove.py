@@ -143,7 +143,7 @@ def memory(loop, o):
     hold("the remedy halves the batch in the run's own command and accumulates", change in remedy["command"], remedy)
     hold("the remedy names its test", remedy["test"] == "inquest verify -- " + remedy["command"], remedy)
     v = loop.verify(kept["id"], 0, "--runs", "2", "--", *shlex.split(remedy["command"]))
-    for name in ("completed", "past_failure"):
+    for name in ("ended", "past", "slope"):
         hold("check %s holds" % name, any(c["name"] == name and c["state"] == "yes" for c in v["verification"]["checks"]), v["verification"]["checks"])
 
     kept = loop.json("incident", "show", kept["id"])
@@ -174,7 +174,7 @@ def leak(loop, o):
     print("leak: each step's loss is kept with what it was computed from")
     grows = [*o.leak, "--keep-losses", "graph"]
     kept = loop.fails(*grows, "--memory-mib", str(o.leak_memory), cause="host-leak-per-step", first="host_memory", other=("address-space-limit", "host-ram"))
-    loop.verify(kept["id"], 3, "--runs", "2", "--", *loop.train, *grows, "--memory-mib", str(16 * o.leak_memory), check="memory_slope")
+    loop.verify(kept["id"], 3, "--runs", "2", "--", *loop.train, *grows, "--memory-mib", str(16 * o.leak_memory), check="slope")
     kept = loop.json("incident", "show", kept["id"])
     hold("more room for a leak confirms nothing", kept["status"] == "unresolved" and kept["not_helped"], kept["status"], kept["not_helped"])
     loop.verify(kept["id"], 0, "--runs", "2", "--", *loop.train, *o.leak, "--keep-losses", "number", "--memory-mib", str(o.leak_memory))
@@ -233,8 +233,8 @@ def main():
     elif o.engine == "torch":
         o.sizes, o.memory, o.hi = ["--sample-kib", "16384"], 96, 8
     else:
-        o.sizes, o.memory, o.hi = ["--sample-kib", "8192"], 128, 24
-    o.long = ["--steps", "30", "--step-time", "0.05", "--sanity-steps", "8"]
+        o.sizes, o.memory, o.hi = ["--sample-kib", "8192"], 80, 16
+    o.long = ["--steps", "30", "--step-time", "0.05", "--sanity-steps", "8"]  # so long that its limits are seen
     o.leak = ["--steps", "40", "--step-time", "0.05", "--batch-size", "4", "--sample-kib", "512"]
     o.leak_memory = 40
     o.nan = ["--steps", "30", "--step-time", "0.05", "--sample-kib", "64"]

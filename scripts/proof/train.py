@@ -187,7 +187,7 @@ def main():
     for i in range(o.sanity_steps):
         training.step(1)
         print("sanity check %d of %d passed" % (i + 1, o.sanity_steps), flush=True)
-        time.sleep(o.step_time)
+        time.sleep(max(o.step_time, 0.2))
     losses = []
     for step in range(1, o.steps + 1):
         began = time.monotonic()
