@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -35,21 +36,23 @@ func environment(ctx context.Context, dir string, command, env []string, tools g
 		}
 	}
 	e := &incident.Environment{System: runtime.GOOS, Kernel: kernel(), CPUs: runtime.NumCPU(), Memory: hostMemory(),
-		Limits: limits(), Variables: telling(vars), Packages: map[string]string{}, Devices: []incident.TrialDevice{}, Allocator: allocator(vars)}
+		Limits: limits(dir), Variables: telling(vars), Packages: map[string]string{}, Devices: []incident.TrialDevice{}, Allocator: allocator(vars)}
 	if host, err := os.Hostname(); err == nil {
 		e.Host = bounded(oneLine(host), maxValue)
 	}
-	interpreter, packages, problem := python(ctx, dir, command, vars)
-	e.Python, e.Packages = interpreter, packages
-	if problem != "" {
-		p.add("%s", problem)
-	}
-	var gitProblem string
-	if e.Git, gitProblem = gitState(ctx, dir); gitProblem != "" {
-		p.add("%s", gitProblem)
-	}
+	var all sync.WaitGroup
+	var ofPython, ofGit string
+	var ofDevices problems
+	all.Go(func() { e.Python, e.Packages, ofPython = python(ctx, dir, command, vars) })
+	all.Go(func() { e.Git, ofGit = gitState(ctx, dir) })
 	if tools != nil {
-		devices(ctx, e, tools, &p)
+		all.Go(func() { devices(ctx, e, tools, &ofDevices) })
+	}
+	all.Wait()
+	for _, text := range append([]string{ofPython, ofGit}, ofDevices.list...) {
+		if text != "" {
+			p.add("%s", text)
+		}
 	}
 	return e, p.list
 }

@@ -32,11 +32,11 @@ var limitNames = map[string]string{
 	"Max locked memory": "locked_memory", "Max file size": "file_size", "Max core file size": "core_size", "Max resident set": "resident", "Max cpu time": "cpu_seconds",
 }
 
-// limits are those of this process, which its command inherits, of its cgroup and of shared
-// memory, in bytes, counts, or seconds; what is not limited is left out.
-func limits() map[string]int64 { return limitsBelow("/proc", "", os.Getpid()) }
+// limits are those of this process, which its command inherits, of its cgroup, of shared
+// memory and of the disk that dir is on, in bytes, counts, or seconds; what is not limited is left out.
+func limits(dir string) map[string]int64 { return limitsBelow("/proc", "", os.Getpid(), dir) }
 
-func limitsBelow(proc, base string, pid int) map[string]int64 {
+func limitsBelow(proc, base string, pid int, dir string) map[string]int64 {
 	out := map[string]int64{}
 	for name, n := range softLimits(proc, pid) {
 		if ours, ok := limitNames[name]; ok {
@@ -55,7 +55,7 @@ func limitsBelow(proc, base string, pid int) map[string]int64 {
 	if used, size, ok := fileSystem(os.TempDir()); ok {
 		out["temporary_free"] = size - used
 	}
-	if used, size, ok := fileSystem("."); ok {
+	if used, size, ok := fileSystem(dir); ok {
 		out["disk_free"] = size - used
 	}
 	return out

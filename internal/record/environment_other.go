@@ -9,4 +9,4 @@ func kernel() string { return "" }
 func hostMemory() int64 { return 0 }
 
 // limits are none that are known.
-func limits() map[string]int64 { return map[string]int64{} }
+func limits(string) map[string]int64 { return map[string]int64{} }

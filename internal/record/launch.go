@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +64,16 @@ type origin struct {
 
 // readable ids are kept as they are; others, and those with addresses, become a digest, for an
 // id stands in names of files and in reports.
-var readable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}$`)
+func readable(id string) bool {
+	for i := range len(id) {
+		c := id[i]
+		letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || strings.IndexByte("_.+-", c) < 0) {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 64
+}
 
 func (o *origin) launch(launcher string, vars variables) *incident.Launch {
 	l := &incident.Launch{Launcher: launcher, Rank: o.rank, LocalRank: o.local, WorldSize: o.size, Restart: o.restart, Weak: o.weak, Variables: map[string]string{}}
@@ -79,7 +87,7 @@ func (o *origin) launch(launcher string, vars variables) *incident.Launch {
 		id = append(id, "r"+strconv.Itoa(o.restart))
 	}
 	text := strings.Join(id, ".")
-	if o.weak || !readable.MatchString(text) || redact.Text(text) != text {
+	if o.weak || !readable(text) || redact.Text(text) != text {
 		sum := sha256.Sum256([]byte(strings.Join(id, "\x00")))
 		text = hex.EncodeToString(sum[:8])
 	}
@@ -265,8 +273,19 @@ func slurm(v variables) *origin {
 // SLURM_INTERACTIVE_STEP, SLURM_BATCH_SCRIPT, SLURM_EXTERN_CONT, SLURM_PENDING_STEP).
 const slurmSpecialSteps = 0xfffffff0
 
-// podOf is the name of a pod of an indexed job: the job's name, the index, five characters.
-var podOf = regexp.MustCompile(`^(.+)-([0-9]+)-[a-z0-9]{5}$`)
+// jobOf is the job of a pod of an indexed job: its name is the job's, the index, and five
+// characters.
+func jobOf(pod, index string) string {
+	i := strings.LastIndexByte(pod, '-')
+	if i < 0 || len(pod)-i-1 != 5 {
+		return ""
+	}
+	job, ok := strings.CutSuffix(pod[:i], "-"+index)
+	if !ok || index == "" {
+		return ""
+	}
+	return job
+}
 
 // kubernetes is an indexed Job, whose pods have their index in the environment, or a PyTorchJob,
 // which names the pod of rank 0. A job may be made again under the same name.
@@ -276,8 +295,8 @@ func kubernetes(v variables) *origin {
 	}
 	o := &origin{weak: true, rank: v.count("JOB_COMPLETION_INDEX", "RANK", "PET_NODE_RANK"), size: v.count("WORLD_SIZE", "PET_NNODES"),
 		names: []string{"HOSTNAME", "JOB_COMPLETION_INDEX", "RANK", "PET_NODE_RANK", "WORLD_SIZE", "PET_NNODES", "MASTER_ADDR", "MASTER_PORT", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_RDZV_ENDPOINT"}}
-	if m := podOf.FindStringSubmatch(v["HOSTNAME"]); m != nil && m[2] == v["JOB_COMPLETION_INDEX"] {
-		o.id = []string{m[1]}
+	if job := jobOf(v["HOSTNAME"], v["JOB_COMPLETION_INDEX"]); job != "" {
+		o.id = []string{job}
 		return o
 	}
 	if o.rank == nil || !several(o.size) {

@@ -49,7 +49,9 @@ func residentMeasure(p peaks, e ending, ps *os.ProcessState) (incident.Measure, 
 	}
 	mark := max(p.residentMark, child)
 	switch {
-	case p.processes <= 1 && mark > 0:
+	case p.processes == 0 && mark > 0:
+		m.Peak, m.Basis = mark, "the kernel's own mark of the largest of its processes; it ended before a look at them"
+	case p.processes == 1 && mark > 0:
 		m.Peak, m.Basis = mark, "the kernel's own mark of the process"
 		m.AtLeast = child == 0
 		if m.AtLeast {

@@ -2,7 +2,9 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -127,6 +129,9 @@ func shebang(name, dir string, vars variables) string {
 	case isPython(base):
 		return lookPath(f[0], dir, vars)
 	case base == "env":
+		if len(f) > 1 && f[1] == "-S" { // the kernel gives env all behind it as one word
+			f = append(f[:1], f[2:]...)
+		}
 		p := findProgram(f)
 		if p.python != "" {
 			return lookPath(p.python, dir, vars)
@@ -294,35 +299,39 @@ func globEscape(s string) string {
 }
 
 // listPackages puts the distributions whose metadata lies in folder into packages, under their
-// normal names; one that is there already is found first by Python too.
+// normal names; one that is there already is found first by Python too. Of two in one folder,
+// as an update that failed leaves them, the later in the order of names counts.
 func listPackages(ctx context.Context, folder string, packages map[string]string) error {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	here := map[string]string{}
 	for {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("the time was over before all were listed")
+		if ctx.Err() != nil {
+			return errors.New("the time was over before all were listed")
 		}
 		names, err := dir.Readdirnames(256)
 		for _, n := range names {
-			name, version, ok := distribution(n)
-			if !ok {
-				continue
+			if name, version, ok := distribution(n); ok && version > here[name] {
+				here[name] = version
 			}
-			if _, have := packages[name]; have {
-				continue
-			}
-			if len(packages) >= maxPackages {
-				return fmt.Errorf("more than %d are installed; the rest is left out", maxPackages)
-			}
-			packages[name] = version
 		}
 		if err != nil {
-			return nil // the end
+			break // the end
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		if _, have := packages[name]; have {
+			continue
+		}
+		if len(packages) >= maxPackages {
+			return fmt.Errorf("more than %d are installed; the rest is left out", maxPackages)
+		}
+		packages[name] = here[name]
+	}
+	return nil
 }
 
 // distribution reads the name of a folder of metadata: NAME-VERSION.dist-info (PEP 376, PEP

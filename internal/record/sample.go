@@ -21,13 +21,14 @@ import (
 // away. The time between two ticks grows with what they cost, so that all of it stays below
 // share of one CPU.
 type sampler struct {
-	pid     int
-	every   time.Duration
-	begun   time.Time
-	emit    func(incident.Sample)
-	tools   gpu.Runner
-	memory  watcher      // nil where this system tells nothing of another process's memory
-	devices *deviceWatch // nil where no tool is asked
+	pid       int
+	launchers []string // in its command line
+	every     time.Duration
+	begun     time.Time
+	emit      func(incident.Sample)
+	tools     gpu.Runner
+	memory    watcher      // nil where this system tells nothing of another process's memory
+	devices   *deviceWatch // nil where no tool is asked
 
 	quit, done chan struct{}
 	stopped    sync.Once
@@ -64,7 +65,7 @@ type watcher interface {
 // newSampler makes a sampler for the command that was started as pid. begun is when; the
 // seconds of samples count from it.
 func newSampler(pid int, o Options, begun time.Time) *sampler {
-	return &sampler{pid: pid, every: o.Every, begun: begun, emit: o.Sampled, tools: o.Tools,
+	return &sampler{pid: pid, launchers: findProgram(o.Command).launchers, every: o.Every, begun: begun, emit: o.Sampled, tools: o.Tools,
 		pace: pacer{share: o.Share}, memory: watch(pid), quit: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -185,6 +186,11 @@ func (s *sampler) stop(ps *os.ProcessState) ([]incident.Measure, []string) {
 		e = s.memory.end()
 	} else {
 		s.problem.add("memory: on this system only the largest memory of one process is known, when it has ended")
+	}
+	for _, l := range s.launchers {
+		if elsewhere(l) {
+			s.problem.add("memory: what %s starts need not be a process of this command; where it is not, its memory was not looked at", l)
+		}
 	}
 	for _, p := range e.problems {
 		s.problem.add("%s", p)

@@ -53,7 +53,7 @@ func (p *program) step() ([]string, bool) {
 	case isShell(name):
 		return p.shell(w)
 	}
-	x, ok := wrappers[name]
+	x, ok := wrappers()[name]
 	if ok && x.sub != "" {
 		// The wrapper is one of several commands of its program.
 		rest := skipOptions(w[1:], x.takes)
@@ -144,7 +144,7 @@ func (p *program) asModule(w []string) ([]string, bool) {
 	if len(w) == 0 {
 		return nil, false
 	}
-	if as, ok := moduleWrappers[w[0]]; ok {
+	if as, ok := moduleWrappers()[w[0]]; ok {
 		words := append(strings.Fields(as), w[1:]...)
 		if p.python == "" {
 			p.python = "python"
@@ -206,7 +206,7 @@ func (p *program) plain(w []string) {
 	}
 	name := baseName(w[0])
 	p.name = name
-	if subs, ok := commanders[name]; ok {
+	if subs, ok := commanders()[name]; ok {
 		n := 0
 		for _, a := range w[1:] {
 			if n == subs || a == "" || a[0] == '-' {
