@@ -53,6 +53,8 @@ write, and folders of trials that passed are removed, unless --keep.
 wherever the command names the original, and with the seed of --seed (or of the command's
 --seed), which stands for {SEED} and in PYTHONHASHSEED and PL_GLOBAL_SEED.
 
+An interrupted search is continued with --resume: trials that were made are not made again.
+
 Status: 0 found, also where all values pass or none does; 1 no trial could be made, or one
 was refused; 2 wrong usage; 4 not decided: another failure, values that pass at one time and
 fail at another, the end of a budget; 130 interrupted, with what was found until then.`
@@ -67,11 +69,12 @@ type boundaryFlags struct {
 	output
 	seriesFlags
 	storeFlag
-	vary, also      []string
-	product, find   string
-	repeats, trials int
-	time            time.Duration
-	anyFailure      bool
+	vary, also       []string
+	product, find    string
+	repeats, trials  int
+	time             time.Duration
+	anyFailure       bool
+	resume, incident string
 }
 
 func boundaryCommand(a *app) *cobra.Command {
@@ -101,10 +104,16 @@ func boundaryCommand(a *app) *cobra.Command {
 	f.StringVar(&b.find, "find", incident.LargestPassing, "what to look for: largest-passing or smallest-failing")
 	f.IntVar(&b.repeats, "repeats", 3, "how often the values of the answer must do the same")
 	f.BoolVar(&b.anyFailure, "any-failure", false, "count every failure, not only those of memory")
+	f.StringVar(&b.incident, "incident", "", "the kept incident that the search is for: its id, or last")
+	f.StringVar(&b.resume, "resume", "", "go on with the newest search of the same command, or with the one of this id (--resume=ID)")
+	f.Lookup("resume").NoOptDefVal = newestSeries
 	f.IntVar(&b.trials, "trials", 0, "make at most so many trials; 0 is no bound")
 	f.DurationVar(&b.time, "time", 0, "end after this time; 0 is no bound")
 	return cmd
 }
+
+// newestSeries is the value of --resume without one.
+const newestSeries = "newest"
 
 // plan checks the flags and says what is to be searched.
 func (b *boundaryFlags) plan(args []string) (trial.Plan, error) {
@@ -161,7 +170,20 @@ func (a *app) boundary(ctx context.Context, args []string, b *boundaryFlags) err
 	}
 	now := time.Now()
 	p.Series = "s" + strings.TrimPrefix(newTrialID(now), "t")
+	if b.incident != "" {
+		k, err := s.Find(ctx, b.incident)
+		if err != nil {
+			return fmt.Errorf("%w; inquest incident list shows them", err)
+		}
+		p.Incident, p.Original = k.ID, k.Diagnosis
+	}
 	var known []incident.Trial
+	if b.resume != "" {
+		if p.Series, known, err = madeBefore(ctx, s, b.resume, args); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.err, "inquest: going on with %s; %d trials were made before\n", p.Series, len(known))
+	}
 	series, err := b.series(s, p.Series, args, p.Original)
 	if err != nil {
 		return err
@@ -180,10 +202,8 @@ func (a *app) boundary(ctx context.Context, args []string, b *boundaryFlags) err
 	if len(got.Trials) == 0 && err != nil {
 		return err
 	}
-	for _, t := range got.Trials {
-		if t.Incident != "" && got.Incident == "" {
-			got.Incident = t.Incident
-		}
+	if kept := keepSearch(ctx, s, got); kept != nil {
+		got.Limits = append(got.Limits, "The result could not be stored: "+kept.Error()+".")
 	}
 	if werr := a.write(b.output, func(w io.Writer, ro report.Options) error { return report.WriteTrials(w, b.format, got, ro) }); werr != nil {
 		return werr

@@ -227,4 +227,3 @@ func (x *series) limits() []string {
 }
 
 func sortedNames(values map[string]string) []string { return slices.Sorted(maps.Keys(values)) }
-

@@ -250,6 +250,7 @@ const (
 	ActReopen    = "reopen"    //
 	ActJoint     = "joint"     // all processes of a launch were diagnosed together
 	ActVerified  = "verified"  // verify or recheck judged it; Trials has the result
+	ActBoundary  = "boundary"  // a search for the boundary ended; Result has what it showed, without its trials
 	ActReverted  = "reverted"  // a change that did not help was taken back
 	ActConfirmed = "confirmed" // kept apart from verified: somebody names the cause that a verification supports
 )

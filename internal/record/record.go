@@ -190,6 +190,9 @@ func (c *child) limit(ctx context.Context, timeout time.Duration, over <-chan st
 		return ""
 	case <-ctx.Done():
 		why = incident.StoppedInterrupt
+		if cause := context.Cause(ctx); cause != nil && cause.Error() == incident.StoppedDisk {
+			why = incident.StoppedDisk
+		}
 		c.stop(gently)
 	case <-alarm:
 		why = incident.StoppedTime

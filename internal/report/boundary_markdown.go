@@ -37,9 +37,10 @@ func writeBoundaryMarkdown(w io.Writer, t *incident.Trials, o Options) error {
 			cells = append(cells, []string{mdCode(assignments(rows[i].values)), mdText(rows[i].came()), mdText(rows[i].peakWords())})
 		}
 		d.table([]string{"value", "came of it", "peak"}, cells)
+		d.WriteString("\n")
 		for i := range v.Edges {
 			if s := fitWords(&v.Edges[i]); s != "" {
-				d.paragraph("\n" + sentence(upper(s)))
+				d.paragraph(sentence(upper(s)))
 			}
 		}
 	}

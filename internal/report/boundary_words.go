@@ -333,7 +333,12 @@ func fitWords(e *incident.Edge) string {
 	if f == nil {
 		return ""
 	}
-	s := fmt.Sprintf("peak %s = %s %s %s for each %s, by %s that passed; they lie within %s of it", measureWords(f.Measure), evidence.Bytes(int64(f.A)), plusMinus(f.B), evidence.Bytes(int64(max(f.B, -f.B))), oneLine(e.Name), several(f.Points, "value"), evidence.Bytes(f.Residual))
+	s := fmt.Sprintf("peak %s = %s %s %s for each %s, by %s that passed", measureWords(f.Measure), evidence.Bytes(int64(f.A)), plusMinus(f.B), evidence.Bytes(int64(max(f.B, -f.B))), oneLine(e.Name), several(f.Points, "value"))
+	if f.Points > 2 {
+		s += fmt.Sprintf("; they lie within %s of it", evidence.Bytes(f.Residual))
+	} else {
+		s += ", so how well a line describes it is not known"
+	}
 	if f.Edge != nil {
 		s += fmt.Sprintf("; it meets the limit behind %d", *f.Edge)
 		if f.EdgeLow != nil && f.EdgeHigh != nil && *f.EdgeLow != *f.EdgeHigh {

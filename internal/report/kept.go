@@ -309,6 +309,8 @@ func actWords(a *incident.Act) (mark, text string) {
 			s += ": " + text
 		}
 		return by, s
+	case incident.ActBoundary:
+		return "boundary", text
 	case incident.ActReverted:
 		return "taken back", text
 	case incident.ActConfirmed:

@@ -584,10 +584,42 @@ func (h *hunt) finish(err error) error {
 	case h.b.Answer == "":
 		h.b.Answer = together(h.b.Edges)
 	}
+	h.alike()
 	h.phases()
 	h.notes()
 	h.b.Says = h.says()
 	return err
+}
+
+// alike makes all points speak of one measure, that which binds at an edge, as far as it was taken
+// in their trials: whether a limit was seen may differ from trial to trial.
+func (h *hunt) alike() {
+	name, limit, by := "", (*int64)(nil), ""
+	for i := range h.b.Edges {
+		if m := h.b.Edges[i].Margin; name == "" && m != nil && m.Measure != "" {
+			name, limit, by = m.Measure, m.Limit, m.LimitBy
+		}
+	}
+	if name == "" {
+		return
+	}
+	for i := range h.b.Points {
+		p := &h.b.Points[i]
+		var most *incident.Measure
+		for j := range h.out.Trials[i].Measures {
+			if m := &h.out.Trials[i].Measures[j]; m.Name == name && m.Peak > 0 && (most == nil || m.Peak > most.Peak) {
+				most = m
+			}
+		}
+		if most == nil {
+			continue
+		}
+		n := most.Peak
+		p.Measure, p.Peak, p.AtLeast, p.Basis, p.Limit, p.LimitBy = name, &n, most.AtLeast, most.Basis, most.Limit, most.LimitBy
+		if p.Limit == nil && name == incident.AddressSpace {
+			p.Limit, p.LimitBy = limit, by // a limit that the command sets itself, seen in another trial
+		}
+	}
 }
 
 // together is the answer of several edges.

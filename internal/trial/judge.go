@@ -20,7 +20,8 @@ import (
 //     out_of_memory, and anything else is unclear, because then nothing tells a lost status
 //     from a message that did not matter.
 //  4. Any other status is what its first fault is, as far as it is known to be first: memory
-//     failures that only followed are not this trial's. A kill by nobody known is unclear.
+//     failures that only followed are not this trial's. Where a process was killed, the kernel's
+//     count of kills for memory says by whom; a kill by nobody known is unclear.
 func Judge(exit incident.Exit, inc *incident.Incident) incident.TrialVerdict {
 	v := incident.TrialVerdict{}
 	if inc != nil {
@@ -107,6 +108,11 @@ func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Inc
 	if exit.Signal != "" {
 		how = exit.Signal
 	}
+	if kernelKilled(exit, inc) {
+		v.Result, v.Where, v.Class, v.Kind, v.Standing = incident.OutOfMemory, string(evidence.HostMemory), string(evidence.HostMemory), string(evidence.HostOOMKill), incident.Supported
+		v.Text = fmt.Sprintf("It ended by %s, and the kernel counted %d killed for memory in its cgroup meanwhile.", how, *exit.OOMKills)
+		return
+	}
 	if inc == nil || inc.FirstFault == nil {
 		v.Result, v.Text = incident.TrialFailed, "It ended by "+how+", and nothing that it printed says why."
 		if killed(exit) {
@@ -136,7 +142,7 @@ func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Inc
 		v.Result, v.Text = incident.TrialUnclear, "It was killed ("+how+"); by whom, nothing says."
 	case v.Cause == "killed-unknown":
 		v.Result, v.Text = incident.TrialUnclear, "A process of it was killed; by whom, nothing says."
-	case !decided(inc):
+	case len(inc.FirstFaultRivals) > 0 && !decided(inc):
 		v.Result = incident.TrialFailed
 		v.Text = fmt.Sprintf("It ended by %s: %s%s, or another failure that the evidence cannot order against it (%s).", how, words(f.Kind), onRank(f), words(inc.FirstFaultRivals[0].Kind))
 		if slices.ContainsFunc(inc.FirstFaultRivals, func(e incident.Event) bool { return memoryClass(e.Class) }) {
@@ -149,6 +155,19 @@ func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Inc
 			v.Text += " Memory ran out too, as a consequence."
 		}
 	}
+}
+
+// kernelKilled reports whether the kernel counted kills for memory where nothing else is known than
+// that a process ended.
+func kernelKilled(exit incident.Exit, inc *incident.Incident) bool {
+	if exit.OOMKills == nil || *exit.OOMKills < 1 {
+		return false
+	}
+	if inc == nil || inc.FirstFault == nil {
+		return true
+	}
+	f := inc.FirstFault
+	return evidence.Class(f.Class) == evidence.ProcessExit && f.Kind != string(evidence.NativeCrash)
 }
 
 // ranOut reports whether the first fault is a failure of memory.
