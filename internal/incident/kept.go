@@ -89,10 +89,12 @@ type KeptRow struct {
 	Status    *int     `json:"status"`
 	Signal    string   `json:"signal"`
 	Peak      *Measure `json:"peak"` // of the memory that ran out, else of what came nearest to its limit
-	// Changes are those from the original trial; null for that itself and where it is not known.
-	Changes []Change `json:"changes"`
-	Unknown int      `json:"unknown"` // things that could not be compared
-	Verdict string   `json:"verdict"` // of the verification that it belongs to, "" where it belongs to none
+	// Changes are those from the original trial; Compared says that they are known, as they are
+	// not for that one itself.
+	Changes  []Change `json:"changes"`
+	Compared bool     `json:"compared"`
+	Unknown  int      `json:"unknown"` // things that could not be compared
+	Verdict  string   `json:"verdict"` // of the verification that it belongs to, "" where it belongs to none
 }
 
 // A KeptCause is the cause as it stands now.

@@ -26,7 +26,7 @@ func Tabulate(k *incident.Kept) {
 	k.Table = []incident.KeptRow{}
 	for _, u := range unitsOf(k.Trials, k.Acts) {
 		t := u.lead()
-		row := incident.KeptRow{Trial: t.ID, Launch: u.launch, Processes: len(u.trials), By: t.By, Begun: u.begun(), Seconds: seconds(t), Peak: peak(t), Verdict: verdicts[t.ID]}
+		row := incident.KeptRow{Trial: t.ID, Launch: u.launch, Processes: len(u.trials), By: t.By, Begun: u.begun(), Seconds: seconds(t), Peak: peak(t), Changes: []incident.Change{}, Verdict: verdicts[t.ID]}
 		for _, x := range u.trials {
 			if HasFailed(x) {
 				row.Failed++
@@ -40,7 +40,7 @@ func Tabulate(k *incident.Kept) {
 		}
 		if original != nil && !slices.ContainsFunc(u.trials, func(x *incident.Trial) bool { return x.ID == original.ID }) {
 			c := Compare(*original, *t)
-			row.Changes, row.Unknown = append([]incident.Change{}, c.Changes...), len(c.Unknown)
+			row.Changes, row.Compared, row.Unknown = append(row.Changes, c.Changes...), true, len(c.Unknown)
 		}
 		k.Table = append(k.Table, row)
 	}

@@ -230,7 +230,7 @@ func (v *keptView) changeCell(r *incident.KeptRow) string {
 	switch {
 	case r.Trial == v.Original:
 		return "the failure"
-	case r.Changes == nil:
+	case !r.Compared:
 		s = "not known"
 	case len(r.Changes) > 0:
 		s = changesWords(r.Changes, 3)

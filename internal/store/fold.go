@@ -71,6 +71,12 @@ func foldTrial(dir, id string, r io.Reader, samples bool) (*Reading, error) {
 	t.Command, t.Template = list(t.Command), list(t.Template)
 	t.Problems, t.Measures, t.Samples = list(t.Problems), list(t.Measures), list(t.Samples)
 	t.Values, t.Set = table(t.Values), table(t.Set)
+	if e := t.Environment; e != nil {
+		e.Limits, e.Variables, e.Packages, e.Devices = table(e.Limits), table(e.Variables), table(e.Packages), list(e.Devices)
+	}
+	if t.Launch != nil {
+		t.Launch.Variables = table(t.Launch.Variables)
+	}
 	return &Reading{Trial: *t, Diagnosis: f.diagnosis}, nil
 }
 
@@ -82,9 +88,9 @@ func list[T any](l []T) []T {
 	return l
 }
 
-func table(m map[string]string) map[string]string {
+func table[V any](m map[string]V) map[string]V {
 	if m == nil {
-		return map[string]string{}
+		return map[string]V{}
 	}
 	return m
 }
