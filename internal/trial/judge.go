@@ -144,7 +144,10 @@ func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Inc
 		v.Result, v.Text = incident.TrialUnclear, "A process of it was killed; by whom, nothing says."
 	case len(inc.FirstFaultRivals) > 0 && !decided(inc):
 		v.Result = incident.TrialFailed
-		v.Text = fmt.Sprintf("It ended by %s: %s%s, or another failure that the evidence cannot order against it (%s).", how, words(f.Kind), onRank(f), words(inc.FirstFaultRivals[0].Kind))
+		v.Text = fmt.Sprintf("It ended by %s: %s%s; whether another failure came first is not decided.", how, words(f.Kind), onRank(f))
+		if len(inc.FirstFaultRivals) > 0 {
+			v.Text = fmt.Sprintf("It ended by %s: %s%s, or another failure that the evidence cannot order against it (%s).", how, words(f.Kind), onRank(f), words(inc.FirstFaultRivals[0].Kind))
+		}
 		if slices.ContainsFunc(inc.FirstFaultRivals, func(e incident.Event) bool { return memoryClass(e.Class) }) {
 			v.Result = incident.TrialUnclear
 		}
