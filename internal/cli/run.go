@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/ledger"
 	"github.com/inquest-dev/inquest/internal/report"
 	"github.com/inquest-dev/inquest/internal/store"
 	"github.com/inquest-dev/inquest/internal/trial"
@@ -126,6 +128,9 @@ func (a *app) runUnchanged(f runFlags, args []string) error {
 	}
 	var b bytes.Buffer
 	a.told(&b, f, args, r)
+	if b.Len() > 0 && r.midLine {
+		io.WriteString(a.err, "\n")
+	}
 	a.err.Write(b.Bytes())
 	a.terminationLog(f.termination, r)
 	if st := r.trial.Exit.Status; st != 0 {
@@ -162,6 +167,10 @@ func (a *app) told(w io.Writer, f runFlags, args []string, r *recorded) {
 			if t.Log != "" {
 				fmt.Fprintf(w, "  log       %s\n", printable(t.Log))
 			}
+			if k := ledger.Keep([]incident.Trial{t}, nil); len(k) == 1 && r.folder != "" {
+				fmt.Fprintf(w, "  incident  inquest incident show %s%s\n", k[0].ID, f.store.words())
+				fmt.Fprintf(w, "  prove     inquest verify --incident %s%s -- %s\n", k[0].ID, f.store.words(), printable(commandWords(t.Command)))
+			}
 		}
 	}
 	if r.kept != nil {
@@ -197,6 +206,27 @@ func (a *app) toldDiagnosis(w io.Writer, r *recorded) {
 	for _, l := range lines[:min(len(lines), reportHead)] {
 		io.WriteString(w, l)
 	}
+}
+
+// words is the flag as it was given, behind a space; "" where it was not.
+func (f *storeFlag) words() string {
+	if f.dir == "" {
+		return ""
+	}
+	return " --store " + catalog.ShellWord(f.dir)
+}
+
+// commandWords is a command as a shell takes it, where that is no longer than a line or two.
+func commandWords(argv []string) string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = catalog.ShellWord(w)
+	}
+	text := strings.Join(words, " ")
+	if len(text) > 160 || strings.Contains(text, "\n") {
+		return "CMD"
+	}
+	return text
 }
 
 // oneLine is text on one line.

@@ -91,6 +91,7 @@ type recorded struct {
 	folder    string
 	undone    error // why it was not diagnosed
 	took      time.Duration
+	midLine   bool // the terminal shows an unfinished line
 }
 
 // record makes one trial. Nothing of the catalogue is loaded before its command has ended, and
@@ -136,7 +137,7 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 		t.Problems[i] = redact.Text(p)
 	}
 	t.Samples = k.end(t)
-	d := &recorded{folder: k.folder, took: r.Ended.Sub(r.Begun)}
+	d := &recorded{folder: k.folder, took: r.Ended.Sub(r.Begun), midLine: r.MidLine}
 	if x.diagnose(r.Exit) {
 		ctx, stop := x.diagnosing()
 		d.diagnosis, d.undone = a.diagnoseTrial(ctx, k, t)

@@ -5,9 +5,11 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +54,8 @@ type Result struct {
 	Measures     []incident.Measure
 	LogBytes     int64    // how much of the output Log took
 	Problems     []string // what could not be recorded
+	// MidLine says that the user's terminal shows an unfinished line of the command's.
+	MidLine bool
 }
 
 // Run runs the command to its end. Cancelling ctx interrupts the command, then ends it. Run
@@ -74,7 +78,7 @@ func Run(ctx context.Context, o Options) Result {
 	if err != nil {
 		s.abandon()
 		r.Exit = notStarted(err)
-		log.say("inquest: " + o.Command[0] + " did not start: " + r.Exit.Error)
+		log.say("inquest: " + strings.Join(o.Command[:min(len(o.Command), 1)], "") + " did not start: " + r.Exit.Error)
 		return ended(r, log, &notes)
 	}
 	r.Begun = time.Now()
@@ -105,7 +109,7 @@ func Run(ctx context.Context, o Options) Result {
 	r.Exit = exitOf(c.ProcessState, err)
 	r.Exit.OOMKills, r.Exit.AtLimit = smp.kills()
 	r.Exit.Stopped = <-stopped
-	s.finish()
+	r.MidLine = s.finish()
 	beside.Wait()
 	return ended(r, log, &notes)
 }
@@ -113,7 +117,7 @@ func Run(ctx context.Context, o Options) Result {
 // start starts the command on s.
 func start(o Options, s *streams) (*exec.Cmd, error) {
 	if len(o.Command) == 0 || o.Command[0] == "" {
-		return nil, exec.ErrNotFound
+		return nil, fmt.Errorf("no command is named: %w", exec.ErrNotFound)
 	}
 	env := os.Environ()
 	if len(o.Env) > 0 {

@@ -148,7 +148,7 @@ func (s *streams) abandon() {
 // finish reads what the command left, gives the terminal back and ends the copying. A process
 // that outlived the command may hold its outputs open for ever: it is read while it prints
 // something every second, for five seconds.
-func (s *streams) finish() {
+func (s *streams) finish() (midLine bool) {
 	s.over.Store(true)
 	bounded := true
 	for _, p := range s.pumps {
@@ -171,8 +171,10 @@ func (s *streams) finish() {
 	}
 	s.restore()
 	for _, p := range s.pumps {
+		midLine = midLine || p.midLine.Load()
 		p.from.Close()
 	}
+	return midLine
 }
 
 // A pump copies one output of the command to the log and to the user.
@@ -182,7 +184,8 @@ type pump struct {
 	to      *os.File // nil shows nothing
 	name    string
 	log     *logWriter
-	lasting bool // the command goes on where the user's end is closed
+	lasting bool        // the command goes on where the user's end is closed
+	midLine atomic.Bool // of a terminal: the last line that it shows is not finished
 }
 
 // run copies until the command's end is closed by all who have it, or is silent after the
@@ -216,6 +219,9 @@ func (p *pump) run() {
 			p.log.write(buf[:n])
 			if p.to != nil {
 				m, werr := p.to.Write(buf[:n])
+				if p.s.terminal != nil && p.from == p.s.terminal.master {
+					p.midLine.Store(buf[n-1] != '\n')
+				}
 				if werr != nil {
 					lost, why = lost+int64(n-m), werr
 				}

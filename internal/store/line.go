@@ -30,7 +30,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // encode returns the line of a record. A large record is written into a file of its own
 // first, whose name begins with prefix.
 func encode(r incident.Record, prefix string) ([]byte, error) {
-	b, err := json.Marshal(r)
+	b, err := marshal(r)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,20 @@ func encode(r incident.Record, prefix string) ([]byte, error) {
 		}
 	}
 	return fmt.Appendf(b, "\t%08x\n", crc32.Checksum(b, castagnoli)), nil
+}
+
+// marshal is json.Marshal. What a trial begins with it writes without looking at the types of a
+// whole diagnosis first, which takes a millisecond that the user's command waits for.
+func marshal(r incident.Record) ([]byte, error) {
+	if r.Kind != incident.RecordBegun {
+		return json.Marshal(r)
+	}
+	return json.Marshal(struct {
+		Seq   int             `json:"seq"`
+		At    string          `json:"at"`
+		Kind  string          `json:"kind"`
+		Begun *incident.Trial `json:"begun,omitempty"`
+	}{r.Seq, r.At, r.Kind, r.Begun})
 }
 
 func attachedName(prefix string, seq int) string {
