@@ -37,7 +37,7 @@ type Options struct {
 	Forward bool
 	// Every is the time between two samples of memory; 0 takes none.
 	Every   time.Duration
-	Share   float64 // of one CPU that sampling may take; 0 is what a run may cost
+	Share   float64       // of one CPU that sampling may take; 0 is what a run may cost
 	Tools   gpu.Runner    // nil samples no device
 	Timeout time.Duration // 0 is none
 	// Started is called once when the command has started, and Sampled for each sample, both

@@ -409,7 +409,7 @@ func (k *inspection) conclude() {
 	case refused > 0:
 		k.State, k.Says = incident.No, fmt.Sprintf("%s not finite, first %s", counted(refused+k.MoreNonfinite, "tensor of the model is", "tensors of the model are"), firstBad(k.Nonfinite, incident.RoleWeight))
 	case optimizer > 0:
-		k.State, k.Says = incident.No, fmt.Sprintf("the weights are finite, and %s of the optimizer's state not, first %s: resuming from it would spread them", counted(optimizer, "tensor is", "tensors are"), firstBad(k.Nonfinite, incident.RoleOptimizer))
+		k.State, k.Says = incident.No, fmt.Sprintf("the optimizer's state is not finite (%s, first %s); the weights are, and resuming from it would spread the rest", counted(optimizer, "tensor", "tensors"), firstBad(k.Nonfinite, incident.RoleOptimizer))
 	case k.onlyNeg:
 		k.State, k.Says = incident.Unknown, "a tensor holds -inf and nothing else that is not finite: often a mask, which its name does not say"
 	case k.recog == 0:
