@@ -121,7 +121,7 @@ func kindOfHolder(h *incident.Holder) string {
 		s += " rank " + oneLine(h.Rank)
 	}
 	if h.Orphan != "" {
-		s += ", left over"
+		s += ", parent ended"
 	}
 	return s
 }
