@@ -657,6 +657,13 @@ func sum(r *incident.Holders) string {
 		}
 		return s
 	}
+	if busy == 1 && silent == 0 {
+		for i := range r.Devices {
+			if d := &r.Devices[i]; Busy(d) {
+				return d.Says + "; " + restFree(n-1)
+			}
+		}
+	}
 	s := fmt.Sprintf("%d of %d devices are in use, %s", busy, n, of(used, total))
 	if busy == 0 {
 		s = fmt.Sprintf("none of the %d devices is in use (%s)", n, of(used, total))
@@ -687,6 +694,14 @@ func sum(r *incident.Holders) string {
 		s += ": " + strings.Join(parts, ", ")
 	}
 	return s
+}
+
+// restFree says that the rest of the devices is free.
+func restFree(n int) string {
+	if n == 1 {
+		return "the other device is free"
+	}
+	return fmt.Sprintf("the other %d devices are free", n)
 }
 
 // several is a number with its noun.

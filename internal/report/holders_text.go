@@ -37,7 +37,7 @@ func writeHoldersText(w io.Writer, h *incident.Holders, o Options) error {
 			p.at(2+min(i/2, 3), func() { p.para(2, "- ", sentence(s)) })
 		}
 	}
-	if p.full || h.Status == incident.HoldersNoAnswer {
+	if len(h.Asked) > 0 && (p.full || h.Status == incident.HoldersNoAnswer) {
 		p.section("Asked")
 		for i := range h.Asked {
 			p.at(3, func() { p.para(2, "- ", askedLine(&h.Asked[i])) })

@@ -230,12 +230,12 @@ func (v *holdersView) answer() []string {
 			busy++
 		}
 	}
-	if len(v.Devices) < 2 || busy > mostSentences {
+	if busy > mostSentences {
 		return out // the table says it
 	}
 	for i := range v.Devices {
 		d := &v.Devices[i]
-		if len(d.Holders) > 0 || d.Unseen != nil && d.Unseen.Lo > 0 || len(d.Troubles) > 0 {
+		if (len(d.Holders) > 0 || d.Unseen != nil && d.Unseen.Lo > 0 || len(d.Troubles) > 0) && !strings.HasPrefix(v.Says, d.Says) {
 			out = append(out, d.Says)
 		}
 	}
