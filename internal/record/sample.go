@@ -38,6 +38,8 @@ type sampler struct {
 	pace    pacer
 	pids    []int // of the command's processes at the last look
 	problem problems
+	ending  ending // known when done is closed
+	closed  bool   // nothing is given away any more
 }
 
 // share is the part of one CPU that sampling may take.
@@ -104,6 +106,10 @@ func (s *sampler) run() {
 		select {
 		case <-s.quit:
 			s.flush()
+			e := s.memory.end()
+			s.mu.Lock()
+			s.ending = e
+			s.mu.Unlock()
 			return
 		case <-timer.C:
 		}
@@ -159,6 +165,12 @@ func (s *sampler) give(samples []incident.Sample) {
 		return
 	}
 	for _, x := range samples {
+		s.mu.Lock()
+		closed := s.closed
+		s.mu.Unlock()
+		if closed {
+			return
+		}
 		s.emit(x)
 	}
 }
@@ -178,13 +190,12 @@ func (s *sampler) stop(ps *os.ProcessState) ([]incident.Measure, []string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	if s.every <= 0 {
 		return s.measures(ps, ending{}), s.problem.list
 	}
-	var e ending
-	if s.memory != nil {
-		e = s.memory.end()
-	} else {
+	e := s.ending
+	if s.memory == nil {
 		s.problem.add("memory: on this system only the largest memory of one process is known, when it has ended")
 	}
 	for _, l := range s.launchers {

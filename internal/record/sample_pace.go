@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -19,9 +20,10 @@ type pacer struct {
 
 	given int
 	since time.Duration // when a sample was given last
-	held  []incident.Sample
-	top   int // which of held has the most memory
-	high  [2]int64
+	// Of the looks since then, the one with the most memory, and those with the largest address
+	// space and cgroup of all, where they were larger than ever before; nil where none was.
+	top, space, charged *incident.Sample
+	high                struct{ space, charged int64 }
 }
 
 const (
@@ -51,41 +53,27 @@ func (p *pacer) due(x incident.Sample, at, every time.Duration) []incident.Sampl
 
 // hold keeps x if it is the highest of its kind.
 func (p *pacer) hold(x incident.Sample) {
-	record := false
-	if x.AddressSpace > p.high[0] {
-		p.high[0], record = x.AddressSpace, true
+	if p.top == nil || x.Resident > p.top.Resident {
+		p.top = &x
 	}
-	if x.Cgroup != nil && *x.Cgroup > p.high[1] {
-		p.high[1], record = *x.Cgroup, true
+	if x.AddressSpace > p.high.space {
+		p.high.space, p.space = x.AddressSpace, &x
 	}
-	switch {
-	case len(p.held) == 0:
-		p.held, p.top = append(p.held, x), 0
-	case x.Resident > p.held[p.top].Resident:
-		p.put(x)
-		p.top = len(p.held) - 1
-	case record:
-		p.put(x)
+	if x.Cgroup != nil && *x.Cgroup > p.high.charged {
+		p.high.charged, p.charged = *x.Cgroup, &x
 	}
 }
 
-// put appends x. A look that x surpasses in everything is no peak any more.
-func (p *pacer) put(x incident.Sample) {
-	if n := len(p.held) - 1; n >= 0 && surpasses(x, p.held[n]) {
-		p.held[n] = x
-		return
-	}
-	p.held = append(p.held, x)
-}
-
-func surpasses(a, b incident.Sample) bool {
-	return a.Resident >= b.Resident && a.AddressSpace >= b.AddressSpace && (b.Cgroup == nil || a.Cgroup != nil && *a.Cgroup >= *b.Cgroup)
-}
-
-// rest returns what is held.
+// rest returns what is held, in the order of time.
 func (p *pacer) rest() []incident.Sample {
-	out := p.held
-	p.held = nil
+	var out []incident.Sample
+	for _, x := range [...]*incident.Sample{p.top, p.space, p.charged} {
+		if x != nil && !slices.ContainsFunc(out, func(y incident.Sample) bool { return y.Seconds == x.Seconds }) {
+			out = append(out, *x)
+		}
+	}
+	slices.SortFunc(out, func(a, b incident.Sample) int { return cmp.Compare(a.Seconds, b.Seconds) })
+	p.top, p.space, p.charged = nil, nil, nil
 	p.given += len(out)
 	return out
 }
