@@ -1,22 +1,22 @@
 package gpu
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 var (
-	podID     = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
-	longID    = regexp.MustCompile(`(?:^|[-/:.])([0-9a-f]{64})(?:$|[./])`)
-	machine   = regexp.MustCompile(`/(?:lxc(?:\.payload)?[./]|machine\.slice/machine-)([^/]+?)(?:\.scope)?(?:/|$)`)
-	slurmJob  = regexp.MustCompile(`/(?:slurm[^/]*|slurmstepd\.scope)/(?:uid_\d+/)?job_(\d+)(?:/step_([^/]+))?`)
-	pbsJob    = regexp.MustCompile(`/pbs[^/]*/(?:jobid/)?(\d+(?:\[\d*\])?(?:\.[A-Za-z0-9_.-]+)?)(?:/|$)`)
-	lsfJob    = regexp.MustCompile(`/lsf/[^/]+/job\.(\d+(?:\[\d+\])?)`)
-	fluxJob   = regexp.MustCompile(`/flux[^/]*/.*?job-?([A-Za-z0-9ƒ]+)`)
-	condorJob = regexp.MustCompile(`/htcondor/(condor_[^/]+)`)
-	unit      = regexp.MustCompile(`/([^/]+\.service)(?:/|$)`)
+	podID     = lazyre.New(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
+	longID    = lazyre.New(`(?:^|[-/:.])([0-9a-f]{64})(?:$|[./])`)
+	machine   = lazyre.New(`/(?:lxc(?:\.payload)?[./]|machine\.slice/machine-)([^/]+?)(?:\.scope)?(?:/|$)`)
+	slurmJob  = lazyre.New(`/(?:slurm[^/]*|slurmstepd\.scope)/(?:uid_\d+/)?job_(\d+)(?:/step_([^/]+))?`)
+	pbsJob    = lazyre.New(`/pbs[^/]*/(?:jobid/)?(\d+(?:\[\d*\])?(?:\.[A-Za-z0-9_.-]+)?)(?:/|$)`)
+	lsfJob    = lazyre.New(`/lsf/[^/]+/job\.(\d+(?:\[\d+\])?)`)
+	fluxJob   = lazyre.New(`/flux[^/]*/.*?job-?([A-Za-z0-9ƒ]+)`)
+	condorJob = lazyre.New(`/htcondor/(condor_[^/]+)`)
+	unit      = lazyre.New(`/([^/]+\.service)(?:/|$)`)
 )
 
 // cgroups are the paths of /proc/PID/cgroup, the most telling first: the unified one, then
@@ -101,7 +101,7 @@ func jobOf(p *Proc) *incident.HolderJob {
 }
 
 // jobID is what the number of a job may look like: it is put into commands that are printed.
-var jobID = regexp.MustCompile(`^[A-Za-z0-9ƒ][A-Za-z0-9ƒ._\[\]-]{0,80}$`)
+var jobID = lazyre.New(`^[A-Za-z0-9ƒ][A-Za-z0-9ƒ._\[\]-]{0,80}$`)
 
 // serviceOf is the systemd service that a process was started as, "" where it is none: the
 // service in which users' sessions run is not.
@@ -122,7 +122,7 @@ func serviceOf(cgroup string) string {
 	return ""
 }
 
-var serviceName = regexp.MustCompile(`^[A-Za-z0-9@_.:\\-]{1,120}\.service$`)
+var serviceName = lazyre.New(`^[A-Za-z0-9@_.:\\-]{1,120}\.service$`)
 
 func clip(s string) string {
 	if len(s) > 200 {

@@ -2,12 +2,12 @@ package gpu
 
 import (
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/format/textline"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // program is what a command line runs: its program without folders, and for an interpreter
@@ -65,8 +65,8 @@ var (
 	servers          = []string{"vllm", "tritonserver", "text-generation-server", "text-generation-launcher", "sglang", "ollama", "llama-server", "lmdeploy", "torchserve", "xinference", "trtllm-serve", "mlc_llm", "lightllm", "ray::ServeReplica", "tensorflow_model_server", "triton_python_backend_stub"}
 	kernels          = []string{"ipykernel_launcher", "ipykernel", "colab_kernel_launcher", "xpython_launcher", "xpython"}
 	launchers        = []string{"torchrun", "torch.distributed", "accelerate", "deepspeed", "lightning", "horovodrun", "colossalai"}
-	trainingScript   = regexp.MustCompile(`(?i)(?:^|[/_.-])(?:pre|re)?(?:train|training|trainer|finetune|fine_tune|fine-tune|finetuning|sft|dpo|grpo|ppo|rlhf)(?:$|[/_.-])`)
-	kernelFile       = regexp.MustCompile(`kernel-([0-9A-Za-z-]{4,64})\.json`)
+	trainingScript   = lazyre.New(`(?i)(?:^|[/_.-])(?:pre|re)?(?:train|training|trainer|finetune|fine_tune|fine-tune|finetuning|sft|dpo|grpo|ppo|rlhf)(?:$|[/_.-])`)
+	kernelFile       = lazyre.New(`kernel-([0-9A-Za-z-]{4,64})\.json`)
 )
 
 func among(list []string, name string) bool {

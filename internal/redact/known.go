@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // What stays in text that leaves the machine, because it names nobody: words of the field, of
 // files and folders that every project has, well-known libraries, and public addresses.
@@ -98,10 +101,21 @@ pt pth bin safetensors ckpt ckp onnx gguf npz npy h5 hdf5 pkl pickle msgpack par
 gz zst xz bz2 zip tar tgz lz4 so dll dylib a o whl egg lock pid sock tmp bak part index
 jpg jpeg png gif bmp webp tiff wav mp3 flac ogg mp4 avi mkv mov nii dcm model vocab bpe spm zarr trace nsys-rep qdrep prof core dmp`)
 
-func setOf(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
+// A set is a set of words, made at its first use.
+type set struct {
+	words string
+	once  sync.Once
+	m     map[string]bool
+}
+
+func setOf(words string) *set { return &set{words: words} }
+
+func (s *set) has(word string) bool {
+	s.once.Do(func() {
+		s.m = map[string]bool{}
+		for _, w := range strings.Fields(s.words) {
+			s.m[w] = true
+		}
+	})
+	return s.m[word]
 }

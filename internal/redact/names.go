@@ -66,7 +66,7 @@ func (n *Names) Add(kind, name string) {
 	case Host:
 		n.host(name)
 	case User:
-		if len(name) > 1 && !people[strings.ToLower(name)] && !numeric(name) {
+		if len(name) > 1 && !people.has(strings.ToLower(name)) && !numeric(name) {
 			n.put(User, name)
 			n.word(name)
 		}
@@ -274,11 +274,11 @@ func parts(name string) []string {
 // ordinary reports whether a name says nothing of whose it is: all words of it are common.
 func ordinary(name string) bool {
 	low := strings.ToLower(name)
-	if common[low] || libraries[low] {
+	if common.has(low) || libraries.has(low) {
 		return true
 	}
 	for _, p := range parts(name) {
-		if !common[p] && !libraries[p] && len(p) > 1 {
+		if !common.has(p) && !libraries.has(p) && len(p) > 1 {
 			return false
 		}
 	}

@@ -112,7 +112,7 @@ func (n *Names) inContext(kind, name string) string {
 	}
 	switch kind {
 	case Host:
-		if loopback(low) || publicHost(low) || notHosts[low] || ordinary(strings.TrimRight(low, "0123456789")) && (!strings.ContainsAny(low, "0123456789") || notNumbered[strings.TrimRight(low, "0123456789-")]) {
+		if loopback(low) || publicHost(low) || notHosts.has(low) || ordinary(strings.TrimRight(low, "0123456789")) && (!strings.ContainsAny(low, "0123456789") || notNumbered.has(strings.TrimRight(low, "0123456789-"))) {
 			return back
 		}
 		name = n.hostToken(name)
@@ -176,20 +176,20 @@ func after(digits string) string {
 func hostName(before, m, after string) bool {
 	labels := strings.Split(strings.ToLower(m), ".")
 	last := labels[len(labels)-1]
-	if publicHost(strings.ToLower(m)) || extensions[last] || numeric(labels[0]) && len(labels) < 3 {
+	if publicHost(strings.ToLower(m)) || extensions.has(last) || numeric(labels[0]) && len(labels) < 3 {
 		return false
 	}
 	if strings.HasSuffix(before, ".") || strings.HasSuffix(before, "_") || strings.HasSuffix(before, "$") || after != "" && (after[0] == '_' || after[0] == '(' || after[0] == '[') {
 		return false
 	}
-	name := strings.ContainsAny(labels[0], "0123456789-") && labels[0][0] >= 'a' && labels[0][0] <= 'z' && !notNumbered[strings.TrimRight(labels[0], "0123456789-")]
-	if common[labels[0]] || libraries[labels[0]] {
+	name := strings.ContainsAny(labels[0], "0123456789-") && labels[0][0] >= 'a' && labels[0][0] <= 'z' && !notNumbered.has(strings.TrimRight(labels[0], "0123456789-"))
+	if common.has(labels[0]) || libraries.has(labels[0]) {
 		return false
 	}
 	switch {
-	case topLevels[last]:
+	case topLevels.has(last):
 		return len(labels) > 2 || name || !ordinary(labels[0]) && (last == "com" || last == "org" || last == "edu" || last == "gov" || last == "internal" || last == "lan" || last == "corp" || last == "hpc")
-	case riskyLevels[last]:
+	case riskyLevels.has(last):
 		return len(labels) > 2 && name || len(labels) > 2 && strings.HasPrefix(after, ":") || name && last == "local"
 	}
 	return false

@@ -123,7 +123,7 @@ func (n *Names) path(p string, below bool) string {
 				out = n.segment(seg, last)
 			}
 		case mode == "packages":
-			if bare, _, _ := strings.Cut(low, "."); libraries[bare] || libraries[strings.SplitN(low, "-", 2)[0]] {
+			if bare, _, _ := strings.Cut(low, "."); libraries.has(bare) || libraries.has(strings.SplitN(low, "-", 2)[0]) {
 				out, mode = seg, "public"
 			} else {
 				out, mode = n.segment(seg, last), ""
@@ -138,9 +138,9 @@ func (n *Names) path(p string, below bool) string {
 			switch {
 			case (low == "home" || low == "users") && !last || low == "homes" && !last:
 				out, mode = seg, "user"
-			case systemRoots[low]:
+			case systemRoots.has(low):
 				out, mode = seg, "system"
-			case roots[low] || numbered.MatchString(low) && roots[strings.TrimRight(low, "0123456789-_")]:
+			case roots.has(low) || numbered.MatchString(low) && roots.has(strings.TrimRight(low, "0123456789-_")):
 				out = seg
 			default:
 				out = n.segment(seg, last)
@@ -169,7 +169,7 @@ func rooted(p string) bool {
 
 // userSegment is the segment behind the folder of homes.
 func (n *Names) userSegment(seg string) string {
-	if ordinary(seg) && !people[strings.ToLower(seg)] && len(seg) > 3 {
+	if ordinary(seg) && !people.has(strings.ToLower(seg)) && len(seg) > 3 {
 		if n.learning {
 			n.put(User, seg)
 			return seg
@@ -198,7 +198,7 @@ func (n *Names) segment(seg string, file bool) string {
 	stem, ext := seg, ""
 	for range 3 {
 		dot := strings.LastIndexByte(stem, '.')
-		if dot <= 0 || !extensions[strings.ToLower(stem[dot+1:])] && !numeric(stem[dot+1:]) {
+		if dot <= 0 || !extensions.has(strings.ToLower(stem[dot+1:])) && !numeric(stem[dot+1:]) {
 			break
 		}
 		stem, ext = stem[:dot], stem[dot:]+ext

@@ -217,7 +217,7 @@ func (n *Names) sample(name, quoted string) string {
 	if closed {
 		inner = inner[:len(inner)-len(q)]
 	}
-	if !strings.ContainsAny(inner, " \t\u3000") && len([]rune(inner)) < 24 && !wide(inner) || weakField[name] && ofProgram.MatchString(inner) {
+	if !strings.ContainsAny(inner, " \t\u3000") && len([]rune(inner)) < 24 && !wide(inner) || weakField.has(name) && ofProgram.MatchString(inner) {
 		return quoted
 	}
 	if strings.IndexFunc(inner, func(r rune) bool {
@@ -395,7 +395,7 @@ func (n *Names) hostToken(name string) string {
 
 // user is the token of a user.
 func (n *Names) user(name string) string {
-	if len(name) < 2 || people[strings.ToLower(name)] || numeric(name) || strings.HasPrefix(name, "$") || name == mask {
+	if len(name) < 2 || people.has(strings.ToLower(name)) || numeric(name) || strings.HasPrefix(name, "$") || name == mask {
 		return name
 	}
 	if n.learning {
@@ -418,7 +418,7 @@ func (n *Names) emails(s string) string {
 	}
 	s = emailText.ReplaceAllStringFunc(s, func(m string) string {
 		dot := strings.LastIndexByte(m, '.')
-		if extensions[strings.ToLower(m[dot+1:])] || strings.HasPrefix(m, "git@") {
+		if extensions.has(strings.ToLower(m[dot+1:])) || strings.HasPrefix(m, "git@") {
 			return m
 		}
 		return n.token(Email, strings.ToLower(strings.NewReplacer("%40", "@", `\u0040`, "@", "&#64;", "@", " [at] ", "@", "[at]", "@", " (at) ", "@", "(at)", "@").Replace(m)))
@@ -426,7 +426,7 @@ func (n *Names) emails(s string) string {
 	if strings.Contains(s, "@") {
 		s = sshText.ReplaceAllStringFunc(s, func(m string) string {
 			g := sshText.FindStringSubmatch(m)
-			if strings.HasPrefix(g[3], "latest") || ordinary(g[3]) && !strings.ContainsAny(g[3], "0123456789.") || ordinary(g[2]) && !people[g[2]] {
+			if strings.HasPrefix(g[3], "latest") || ordinary(g[3]) && !strings.ContainsAny(g[3], "0123456789.") || ordinary(g[2]) && !people.has(g[2]) {
 				return m
 			}
 			return g[1] + n.user(g[2]) + "@" + n.hostToken(g[3])
