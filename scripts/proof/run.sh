@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Proves on real trainings that run, boundary, verify and recheck do what they say (prove.py has what is
+# proved): with Python alone, again with PyTorch where PYTHON or python3 can import it, and with a real
+# CUDA device running out of memory where there is one. What is not there is said as skipped.
+#
+#     scripts/proof/run.sh INQUEST [FOLDER] [PYTHON]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+inquest=$(realpath "$1")
+work=${2:-}
+python=${3:-python3}
+if [ -z "$work" ]; then
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+fi
+mkdir -p "$work"
+if ! [ -r /proc/self/status ]; then
+	echo "skipped: no address space can be limited and measured here"
+	exit 75
+fi
+
+echo "== Python alone"
+"$python" "$here/prove.py" "$inquest" "$work/plain"
+if ! "$python" -W ignore -c 'import torch' 2>/dev/null; then
+	echo "skipped: PyTorch is not installed"
+	exit 0
+fi
+echo "== PyTorch on the CPU"
+"$python" "$here/prove.py" "$inquest" "$work/torch" --engine torch --only memory
+if "$python" -W ignore -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
+	echo "== PyTorch on a CUDA device"
+	"$python" "$here/prove.py" "$inquest" "$work/cuda" --engine torch --device cuda
+else
+	echo "skipped: no CUDA device"
+fi
