@@ -22,6 +22,7 @@ var incidentCommands = []func(*app) *cobra.Command{
 	incidentReopenCommand,
 	incidentConfirmCommand,
 	incidentRecheckCommand,
+	incidentCompareCommand,
 }
 
 func incidentCommand(a *app) *cobra.Command {

@@ -42,11 +42,11 @@ func (c *comparer) variables() {
 func (c *comparer) silent(a, b bool) string {
 	switch {
 	case a && b:
-		return "neither trial has them recorded"
+		return "neither trial has it recorded"
 	case a:
-		return c.a.ID + " has none recorded"
+		return c.a.ID + " has it not recorded"
 	}
-	return c.b.ID + " has none recorded"
+	return c.b.ID + " has it not recorded"
 }
 
 func merged(base, over map[string]string) map[string]string {
@@ -240,13 +240,13 @@ func lastVersion(s string) string {
 func (c *comparer) code() {
 	x, y, ok := c.environments()
 	if !ok || x.Git == nil || y.Git == nil {
-		c.dontKnow("code: " + c.silent(!ok && c.a.Environment == nil || ok && x.Git == nil, !ok && c.b.Environment == nil || ok && y.Git == nil) + " of a Git working tree")
+		c.dontKnow("code: " + c.silent(c.a.Environment == nil || c.a.Environment.Git == nil, c.b.Environment == nil || c.b.Environment.Git == nil) + ": no Git working tree")
 		return
 	}
 	g, h := *x.Git, *y.Git
 	if g.Commit == "" || h.Commit == "" {
 		if g.Commit != h.Commit {
-			c.dontKnow("code: " + c.silent(g.Commit == "", h.Commit == "") + " of a commit")
+			c.dontKnow("code: " + c.silent(g.Commit == "", h.Commit == "") + ": no commit")
 		}
 	} else if state(g) != state(h) {
 		c.change(incident.ChangeCode, "code", state(g), state(h), step("code", " ", state(g), state(h))+"; how much of it changed is not looked at")
@@ -353,13 +353,17 @@ func (c *comparer) limit(name string, x, y map[string]int64) {
 		switch {
 		case !in || v < 0:
 			return "none"
-		case v < 1<<16 || !strings.Contains(name, "memory") && !strings.Contains(name, "space") && !strings.Contains(name, "size"):
+		case v < 1<<16 || !strings.Contains(name, "memory") && !strings.Contains(name, "space") && !strings.Contains(name, "size") && !strings.HasSuffix(name, "_free") && name != "data" && name != "stack" && name != "resident":
 			return strconv.FormatInt(v, 10)
 		}
 		return bytesOf(v)
 	}
 	from, to := value(p, inX), value(q, inY)
 	if from == to {
+		return
+	}
+	if strings.HasSuffix(name, "_free") {
+		c.expect(incident.ChangeMachine, strings.ReplaceAll(name, "_", " "), from, to, "what is free changes by itself")
 		return
 	}
 	if p > 0 && q > 0 && p != q && near(p, q) && strings.Contains(name, "shared") {

@@ -105,11 +105,11 @@ func TestEnvironments(t *testing.T) {
 		{"python", func(t *incident.Trial) { t.Environment.Python = "/opt/3.12.1/bin/python 3.12.2" }, "version: Python 3.11.4 → 3.12.2", "", ""},
 		{"another copy of python", func(t *incident.Trial) { t.Environment.Python = "/opt/bin/python 3.11.4" }, "", "version: Python /usr/bin/python3 3.11.4 → /opt/bin/python 3.11.4: the same version at another place; the packages are compared", ""},
 		{"driver", func(t *incident.Trial) { t.Environment.Driver = "560.1" }, "version: driver 550.54 → 560.1", "", ""},
-		{"driver not told", func(t *incident.Trial) { t.Environment.Driver = "" }, "", "", "the driver: t2 has none recorded"},
+		{"driver not told", func(t *incident.Trial) { t.Environment.Driver = "" }, "", "", "the driver: t2 has it not recorded"},
 		{"commit", func(t *incident.Trial) { t.Environment.Git.Commit = "ffff" }, "code: code 0123456789ab → ffff; how much of it changed is not looked at", "", ""},
 		{"working tree", func(t *incident.Trial) { t.Environment.Git.Changed, t.Environment.Git.Digest = true, "beef" }, "code: code 0123456789ab → 0123456789ab with changes beef; how much of it changed is not looked at", "", ""},
 		{"branch only", func(t *incident.Trial) { t.Environment.Git.Branch = "try" }, "", "code: branch main → try: the same code", ""},
-		{"no git", func(t *incident.Trial) { t.Environment.Git = nil }, "", "", "code: t2 has none recorded of a Git working tree"},
+		{"no git", func(t *incident.Trial) { t.Environment.Git = nil }, "", "", "code: t2 has it not recorded: no Git working tree"},
 		{"another host of the kind", func(t *incident.Trial) {
 			t.Environment.Host, t.Environment.Devices[0].UUID, t.Environment.Memory = "node018", "GPU-2", 64<<30-4096
 		},
@@ -122,7 +122,7 @@ func TestEnvironments(t *testing.T) {
 			t.Environment.Limits = map[string]int64{"open_files": 1024, "disk_free": 4 << 30}
 		}, "", "", ""},
 		{"kernel", func(t *incident.Trial) { t.Environment.Kernel = "6.2" }, "machine: kernel 6.1 → 6.2", "", ""},
-		{"no environment", func(t *incident.Trial) { t.Environment = nil }, "", "", "environment variables: t2 has none recorded\nversions: t2 has none recorded\ncode: t2 has none recorded of a Git working tree\nthe machine: t2 has none recorded"},
+		{"no environment", func(t *incident.Trial) { t.Environment = nil }, "", "", "environment variables: t2 has it not recorded\nversions: t2 has it not recorded\ncode: t2 has it not recorded: no Git working tree\nthe machine: t2 has it not recorded"},
 		{"processes", func(t *incident.Trial) {
 			t.Command = strings.Fields("torchrun --nproc_per_node 2 train.py")
 			t.Environment.Variables["WORLD_SIZE"] = "2"
