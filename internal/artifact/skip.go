@@ -37,10 +37,13 @@ var foreignNames = words(`
 // the name says that a rank or host wrote them (attempt_0/3/error.json).
 var structured = words(`.json .yaml .yml .toml .ini .cfg .conf .xml .vocab .merges .properties`)
 
+// bundleReports is the folder of a bundle of an incident that holds what was said of its logs.
+const bundleReports = "inquest-report"
+
 // foreignFolders are never entered below a named path.
 var foreignFolders = words(`
 	.git .hg .svn node_modules __pycache__ site-packages dist-packages .ipynb_checkpoints
-	.mypy_cache .pytest_cache .ruff_cache .tox .venv .conda .eggs`)
+	inquest-report .mypy_cache .pytest_cache .ruff_cache .tox .venv .conda .eggs`)
 
 func words(s string) map[string]bool {
 	m := make(map[string]bool)
@@ -53,6 +56,9 @@ func words(s string) map[string]bool {
 // isForeign reports whether a file of that name is passed over unopened, and
 // what it is counted as.
 func isForeign(name string) (string, bool) {
+	if strings.HasPrefix(name, bundleReports+"/") || strings.Contains(name, "/"+bundleReports+"/") {
+		return bundleReports, true
+	}
 	if base := strings.ToLower(path.Base(name)); foreignNames[base] {
 		return base, true
 	}

@@ -23,6 +23,7 @@ var incidentCommands = []func(*app) *cobra.Command{
 	incidentConfirmCommand,
 	incidentRecheckCommand,
 	incidentCompareCommand,
+	incidentExportCommand,
 }
 
 func incidentCommand(a *app) *cobra.Command {

@@ -47,12 +47,13 @@ type Names struct {
 	hidden   *strings.Replacer
 	learning bool
 	counts   map[string]int
+	used     map[string]bool // lower-case names that were taken out
 	longest  int
 }
 
 // NewNames returns a Names that knows nothing yet.
 func NewNames() *Names {
-	return &Names{kinds: map[string]string{}, spelling: map[string]string{}, tokens: nil, words: map[string]string{}, next: map[string]int{}, secrets: map[string]bool{}, counts: map[string]int{}}
+	return &Names{kinds: map[string]string{}, spelling: map[string]string{}, tokens: nil, words: map[string]string{}, next: map[string]int{}, secrets: map[string]bool{}, counts: map[string]int{}, used: map[string]bool{}}
 }
 
 // Add makes known that name is of kind. Names that everybody has, and what is a number, stay.
@@ -101,7 +102,9 @@ func (n *Names) host(name string) {
 		return
 	}
 	n.put(Host, short)
-	n.words[short] = short
+	if len(short) > 2 && !ordinary(short) {
+		n.words[short] = short
+	}
 	if full {
 		n.words[low] = short
 	}
@@ -175,8 +178,14 @@ func (n *Names) token(kind, name string) string {
 		t = n.newToken(kind)
 		n.tokens[low] = t
 	}
-	n.counts[n.kinds[low]]++
+	n.took(low)
 	return t
+}
+
+// took counts that a name was taken out.
+func (n *Names) took(low string) {
+	n.counts[n.kinds[low]]++
+	n.used[low] = true
 }
 
 // Learn looks for names and secrets in a text. It has no effect once Text was called.
@@ -199,14 +208,20 @@ func (n *Names) Text(text string) string {
 func (n *Names) Counts() map[string]int { return maps.Clone(n.counts) }
 
 // A Token is what stands for one name.
-type Token struct{ Token, Kind, Original string }
+type Token struct {
+	Token    string `json:"token"`
+	Kind     string `json:"kind"`
+	Original string `json:"original"`
+}
 
-// Map is every token with what it stands for, by kind and number. Secrets are not in it.
+// Map is every token that was put into a text with what it stands for, by kind and number. Secrets are not in it.
 func (n *Names) Map() []Token {
 	n.number()
 	var out []Token
 	for low, t := range n.tokens {
-		out = append(out, Token{t, n.kinds[low], n.spelling[low]})
+		if n.used[low] {
+			out = append(out, Token{t, n.kinds[low], n.spelling[low]})
+		}
 	}
 	slices.SortFunc(out, func(a, b Token) int {
 		return cmp.Or(cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)), natural(a.Token, b.Token))

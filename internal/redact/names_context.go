@@ -27,14 +27,15 @@ var contexts = []context{
 	{User, []string{"session opened", "session closed", "sudo"}, lazyre.New(`(session (?:opened|closed) for user |sudo: +)` + userWord)},
 	{Host, []string{"nccl"}, lazyre.New(`((?:^|[\s>\]|])\[?)` + hostWord + `:\d+:\d+ \[\d+\] (?:[\d:. -]+)?NCCL`)},
 	{Host, []string{"host", "node", "machine", "server", "master"}, lazyre.New(`((?:^|[^A-Za-z0-9])(?:HOST|HOSTNAME|hostname|host_name|host|node_name|nodename|NodeName|node_id|NODE_NAME|SLURMD_NODENAME|SLURM_JOB_NODELIST|SLURM_NODELIST|SLURM_STEP_NODELIST|SLURM_LAUNCH_NODE_IPADDR|SLURM_SUBMIT_HOST|SLURM_TOPOLOGY_ADDR|BatchHost|ReqNodeList|NodeList|MASTER_ADDR|master_addr|MasterAddr|machine|Machine|server|fqdn|nodelist)(?:\\*["'])?\s*[=:]\s*(?:\\*["'])?)` + hostWord)},
-	{Host, []string{"node", "host"}, lazyre.New(`(\b(?:[Oo]n|from|to|at|of) (?:the )?(?:compute )?(?:node|host|machine|server):? ['"]?)` + hostWord)},
+	{Host, []string{"node", "host"}, lazyre.New(`(\b(?:[Oo]n|from|to|at|of) (?:the )?(?:compute )?(?:node|host|machine|server):? ['"]?)([A-Za-z][A-Za-z0-9-]*(?:\d|\.[A-Za-z])[A-Za-z0-9.-]*)`)},
 	{Host, []string{"node "}, lazyre.New(`((?:^|\s)(?:[Nn]ode|ON|host) )([A-Za-z][A-Za-z-]*\d+(?:\.[A-Za-z0-9.-]+)?)`)},
 	{Host, []string{"srun:", "slurmstepd", "slurmd", " on "}, lazyre.New(`(srun: (?:error|warning|info)?:? ?|slurmstepd-|slurmd-|slurmd\[|\*\*\* (?:JOB|STEP) \S+ ON |\bON )` + hostWord)},
 	{Host, []string{"tcp://", "://"}, lazyre.New(`((?:tcp|ib|ssh|grpc|nccl|zmq|redis|ray)://)` + hostWord + `:\d+`)},
 	{Host, []string{" kernel", "systemd", "sshd", "slurm", "nvidia", "nvrm", "audit", "cron"}, lazyre.New(`(^(?:<\d+>)?(?:[A-Z][a-z]{2} +\d+ \d{2}:\d{2}:\d{2}|\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?) )` + hostWord + ` (?:kernel|systemd|sshd|slurm|nvidia|dockerd|containerd|kubelet|CRON|audit|dhclient|NetworkManager|chronyd|ntpd|rsyslogd|dbus)[\w./-]*(?:\[\d+\])?:`)},
 	{Host, []string{"[", ":"}, lazyre.New(`((?:^|\s)\[)([A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9.-]*):\d+\]`)},
 	{Host, []string{"connect", "resolve", "reach", "refused", "peer", "remote", "lookup", "getaddrinfo", "rendezvous", "timed out"}, lazyre.New(`((?:connect(?:ed|ing|ion)?(?: to| from)?|resolve|reach|reset by|peer|remote(?: process)?|lookup|host|client socket has failed to connect to|connection (?:to|from)) \[?['"(]?)([A-Za-z][A-Za-z0-9-]*(?:\d|\.[A-Za-z])[A-Za-z0-9.-]*)`)},
-	{Name, []string{"name", "project", "entity", "experiment", "exp", "group", "account", "job", "run", "tag", "qos", "reservation", "bucket", "tenant", "workspace", "org", "team", "model"}, lazyre.New(`((?:^|[^A-Za-z0-9])(?:--?)?(?:run[_-]?name|job[_-]?name|JobName|exp(?:eriment)?[_-]?name|experiment|project[_-]?name|wandb[_-]?(?:project|entity|name|group|run[_-]?name)|WANDB_(?:PROJECT|ENTITY|NAME|RUN_GROUP|TAGS|NOTES)|MLFLOW_EXPERIMENT_NAME|COMET_(?:PROJECT_NAME|WORKSPACE)|NEPTUNE_PROJECT|CLEARML_PROJECT|SLURM_JOB_(?:NAME|ACCOUNT|QOS|RESERVATION)|Account|QOS|Reservation|account|entity|project|bucket|tenant|workspace|organization|team|namespace|pod_name|POD_NAME|container_name|ContainerName|pod|app_name|hub[_-]model[_-]id|HUB_MODEL_ID)(?:\\*["'])?\s*(?:[=:]|\s)\s*(?:\\*["'])?)` + nameWord)},
+	{Name, []string{"name", "project", "entity", "experiment", "exp", "group", "account", "job", "run", "tag", "qos", "reservation", "bucket", "tenant", "workspace", "org", "team", "model"}, lazyre.New(`((?:^|[^A-Za-z0-9])(?:run[_-]?name|job[_-]?name|JobName|exp(?:eriment)?[_-]?name|experiment|project[_-]?name|wandb[_-]?(?:project|entity|name|group|run[_-]?name)|WANDB_(?:PROJECT|ENTITY|NAME|RUN_GROUP|TAGS|NOTES)|MLFLOW_EXPERIMENT_NAME|COMET_(?:PROJECT_NAME|WORKSPACE)|NEPTUNE_PROJECT|CLEARML_PROJECT|SLURM_JOB_(?:NAME|ACCOUNT|QOS|RESERVATION)|Account|QOS|Reservation|account|entity|project|bucket|tenant|workspace|organization|team|namespace|pod_name|POD_NAME|container_name|ContainerName|pod|app_name|hub[_-]model[_-]id|HUB_MODEL_ID)(?:\\*["'])?\s*[=:]\s*(?:\\*["'])?)` + nameWord)},
+	{Name, []string{"--"}, lazyre.New(`(--(?:run[_-]?name|job[_-]?name|JobName|exp(?:eriment)?[_-]?name|experiment|project[_-]?name|wandb[_-]?(?:project|entity|name|group|run[_-]?name)|WANDB_(?:PROJECT|ENTITY|NAME|RUN_GROUP|TAGS|NOTES)|MLFLOW_EXPERIMENT_NAME|COMET_(?:PROJECT_NAME|WORKSPACE)|NEPTUNE_PROJECT|CLEARML_PROJECT|SLURM_JOB_(?:NAME|ACCOUNT|QOS|RESERVATION)|Account|QOS|Reservation|account|entity|project|bucket|tenant|workspace|organization|team|namespace|pod_name|POD_NAME|container_name|ContainerName|pod|app_name|hub[_-]model[_-]id|HUB_MODEL_ID)[\s=]+)` + nameWord)},
 	{Name, []string{"wandb"}, lazyre.New(`(Syncing run |View (?:run|project|sweep) (?:at )?|Tracking run with wandb version |Run data is saved locally in |Resuming run )` + nameWord)},
 	{Name, []string{"wandb"}, lazyre.New(`(logged in as:? [^\s(]+ \()([A-Za-z0-9_.-]+)\)`)},
 	{Name, []string{"pod", "namespace", "container", "serviceaccount", "job/", "pods"}, lazyre.New(`((?:pods?|jobs?|deployments?|services?|namespaces?|serviceaccounts?|configmaps?|secrets?)[/ ]["']?)([a-z0-9][a-z0-9-]*-[a-z0-9-]*[a-z0-9])`)},
@@ -122,7 +123,7 @@ func (n *Names) inContext(kind, name string) string {
 		}
 		name = n.user(name)
 	case Name:
-		if len(name) < 3 || ordinary(name) || strings.ContainsAny(name, "/\\") {
+		if len(name) < 3 || ordinary(name) || notHosts[low] || strings.ContainsAny(name, "/\\") {
 			return back
 		}
 		if n.learning {
@@ -257,7 +258,7 @@ func (n *Names) run(word string) string {
 				continue
 			}
 			if key, ok := n.words[strings.ToLower(word[at:end])]; ok && (n.kinds[key] != Name || end-at > 5) {
-				n.counts[n.kinds[key]]++
+				n.took(key)
 				b.WriteString(n.tokens[key])
 				found = end
 				break

@@ -90,6 +90,12 @@ var (
 	masked1    = lazyre.New(`^\[?masked\]?$`)
 )
 
+// Path returns a path without the names in it; it may be relative.
+func (n *Names) Path(p string) string {
+	n.number()
+	return n.path(p, !rooted(p))
+}
+
 // path takes names out of a path. below says that it is only the lower part of one.
 func (n *Names) path(p string, below bool) string {
 	if p == "" || p == "/" {
@@ -235,6 +241,6 @@ func (n *Names) known(word string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	n.counts[n.kinds[key]]++
+	n.took(key)
 	return n.tokens[key], true
 }

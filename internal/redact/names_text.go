@@ -379,12 +379,12 @@ func (n *Names) hostToken(name string) string {
 	}
 	low := strings.ToLower(name)
 	if key, ok := n.words[low]; ok {
-		n.counts[n.kinds[key]]++
+		n.took(key)
 		return n.tokens[key]
 	}
 	short, _, _ := strings.Cut(low, ".")
 	if n.kinds[short] == Host {
-		n.counts[Host]++
+		n.took(short)
 		return n.tokens[short]
 	}
 	if ordinary(short) && !strings.Contains(low, ".") {
