@@ -50,6 +50,9 @@ unable cannot could connection refused reset closed abort aborted watchdog commu
 unexpected invalid illegal access address segmentation fault bus illegal instruction stopped starting started finished complete completed interrupted cancelled
 preempted limit exceeded usage capacity reserved fragmentation expandable requested warning warnings information notice deprecated future research science learning
 intelligence computing scientific analysis engineering development physics biology chemistry medical health security finance
+smi dmesg sacct scontrol squeue sinfo syslog journal journalctl kern messages retry retries spy gdb strace top htop ps free df vmstat ibstat nvlink dcgm dcgmi xid ecc bug interface events
+kubectl describe pod pods previous rerun restart before after again pid pids memory cuobjdump lspci numa topo flight recorder faulthandler stack stacks trainer_state watchdog heartbeat
+node_log error_file pyspy slurmctld health rocm amdsmi bugreport cgroup oom_kill meminfo limits ulimit console stdio std joblog logfile
 inquest inquests record records boundary verify baseline overfit ablation ablations sanity smoke unit integration e2e conftest manage wsgi setup
 `)
 
@@ -59,7 +62,7 @@ vagrant docker slurm munge nvidia jupyter coder vscode node postgres mysql git r
 unset true false name owner group assistant tool human bot model`)
 
 // libraries are packages whose files are public; what stands below them stays as it is.
-var libraries = setOf(`torch torchvision torchaudio torchtext torchdata torchao torchtune torchtitan torchrec torchmetrics torchelastic functorch triton transformers accelerate
+var libraries = setOf(`arrow aten c10 c10d tensorpipe gloo ucx nccl cutlass cub thrust torch torchvision torchaudio torchtext torchdata torchao torchtune torchtitan torchrec torchmetrics torchelastic functorch triton transformers accelerate
 deepspeed lightning pytorch_lightning lightning_fabric lightning_utilities fairscale fairseq fairseq2 megatron megatron_core transformer_engine apex nemo flash_attn flash_attn_interface
 xformers bitsandbytes peft trl datasets evaluate diffusers tokenizers safetensors sentencepiece huggingface_hub timm monai mmcv mmengine mmdet mmseg detectron2 fvcore
 iopath hydra omegaconf numpy scipy pandas sklearn matplotlib pil cv2 wandb tensorboard tensorboardx tensorflow keras tf_keras jax jaxlib flax optax orbax haiku t5x maxtext

@@ -79,15 +79,16 @@ func (n *Names) pathsOf(re *lazyre.Regexp, s string) string {
 
 // Forms of segments that stay: numbered things that jobs make, hidden folders of tools, times.
 var (
-	numbered   = lazyre.New(`^(?:[a-z_]+[-_.]?)?\d+(?:[-_.]\d+)*(?:of\d+)?(?:\.\.\.)?$`)
-	stamped    = lazyre.New(`^\d{4}[-_]?\d{2}[-_]?\d{2}(?:[T_-]?\d{2}[-:_]?\d{2}(?:[-:_]?\d{2})?)?$`)
-	pythonDir  = lazyre.New(`^(?:python|pypy|jython)[0-9.]*$`)
-	hidden     = lazyre.New(`^\.(?:cache|local|config|venv|env|git|triton|conda|pyenv|vscode|vscode-server|netv?|nv|ssh|aws|kube|docker|hydra|ipython|jupyter|keras|npm|cargo|rustup|bashrc|profile|zshrc|bash_history|netrc|wandb|neptune|clearml|dvc|aim|mozilla|virtualenvs|nvidia|cupy|paddle|huggingface|torch)$`)
-	trialID    = lazyre.New(`^(?:t\d{8}-\d{6}-[0-9a-f]{10}|inq-[0-9a-f]+|[0-9a-f]{40}|[0-9a-f]{64}|run-\d{8}_\d{6}-?|offline-run-\d{8}_\d{6}-?)$`)
-	tempName   = lazyre.New(`^(?:tmp[A-Za-z0-9_]{6,10}|pymp-.*|torch_.*|nccl-.*|cuda.*|torchinductor.*|torchelastic_.*|pip-.*|ray|session_.*|orbit-.*|systemd-.*|snap-.*|ipykernel_\d+|slurm.*)$`)
-	ownWords   = lazyre.New(`^(?:path|user|host|name|email|address|text)-\d+(?:\.[A-Za-z0-9]+)*$`)
-	recordFile = lazyre.New(`^events\.out\.tfevents\.\d+\.([^/]+?)(?:\.\d+){0,3}(?:\.v2)?$`)
-	masked1    = lazyre.New(`^\[?masked\]?$`)
+	numbered     = lazyre.New(`^(?:[a-z_]+[-_.]?)?\d+(?:[-_.]\d+)*(?:of\d+)?(?:\.\.\.)?$`)
+	stamped      = lazyre.New(`^\d{4}[-_]?\d{2}[-_]?\d{2}(?:[T_-]?\d{2}[-:_]?\d{2}(?:[-:_]?\d{2})?)?$`)
+	nativeSource = lazyre.New(`(?i)\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hip|rs)$`)
+	pythonDir    = lazyre.New(`^(?:python|pypy|jython)[0-9.]*$`)
+	hidden       = lazyre.New(`^\.(?:cache|local|config|venv|env|git|triton|conda|pyenv|vscode|vscode-server|netv?|nv|ssh|aws|kube|docker|hydra|ipython|jupyter|keras|npm|cargo|rustup|bashrc|profile|zshrc|bash_history|netrc|wandb|neptune|clearml|dvc|aim|mozilla|virtualenvs|nvidia|cupy|paddle|huggingface|torch)$`)
+	trialID      = lazyre.New(`^(?:t\d{8}-\d{6}-[0-9a-f]{10}|inq-[0-9a-f]+|[0-9a-f]{40}|[0-9a-f]{64}|run-\d{8}_\d{6}-?|offline-run-\d{8}_\d{6}-?)$`)
+	tempName     = lazyre.New(`^(?:tmp[A-Za-z0-9_]{6,10}|pymp-.*|torch_.*|nccl-.*|cuda.*|torchinductor.*|torchelastic_.*|pip-.*|ray|session_.*|orbit-.*|systemd-.*|snap-.*|ipykernel_\d+|slurm.*)$`)
+	ownWords     = lazyre.New(`^(?:path|user|host|name|email|address|text)-\d+(?:\.[A-Za-z0-9]+)*$`)
+	recordFile   = lazyre.New(`^events\.out\.tfevents\.\d+\.([^/]+?)(?:\.\d+){0,3}(?:\.v2)?$`)
+	masked1      = lazyre.New(`^\[?masked\]?$`)
 )
 
 // Path returns a path without the names in it; it may be relative.
@@ -151,6 +152,9 @@ func (n *Names) path(p string, below bool) string {
 			default:
 				out = n.segment(seg, last)
 			}
+		case libraries[low] && !last && nativeSource.MatchString(p):
+			// A message of a library names the source that it was built from.
+			out, mode = seg, "public"
 		case (low == "home" || low == "users") && index <= 3 && !last:
 			out, mode = seg, "user"
 		case pythonDir.MatchString(low) && b.Len() > 0 && strings.HasSuffix(strings.TrimRight(strings.ToLower(b.String()), `/\`), "lib"):
