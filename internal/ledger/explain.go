@@ -49,24 +49,27 @@ func Explain(k *incident.Kept, d *incident.Incident) {
 	}
 }
 
-// callsFor reports whether a remedy names what a change changed, under any of the spellings
-// that options and settings have.
+// callsFor reports whether a remedy changes what a change changed, under any of the spellings
+// that options and settings have. That its command has the option as well, as the run's own
+// command does, says nothing.
 func callsFor(r *incident.Remedy, c incident.Change) bool {
 	names := []string{c.Name}
 	for _, p := range c.Parts {
 		names = append(names, p.Name)
-	}
-	texts := []string{r.Change, r.Command}
-	for _, e := range r.Edits {
-		texts = append(texts, e.Where, e.From, e.To)
 	}
 	for _, name := range names {
 		want := plainName(name)
 		if len(want) < 3 {
 			continue
 		}
-		for _, t := range texts {
-			if hasWord(t, want) {
+		if _, ok := behindName(r.Change, want); ok {
+			return true
+		}
+		for _, e := range r.Edits {
+			from, before := behindName(e.From, want)
+			to, after := behindName(e.To, want)
+			_, place := behindName(e.Where, want)
+			if before != after || before && from != to || place {
 				return true
 			}
 		}
@@ -80,15 +83,19 @@ func plainName(s string) string {
 	return strings.Trim(strings.ReplaceAll(strings.ToLower(strings.TrimSpace(s)), "-", "_"), "_")
 }
 
-// hasWord reports whether text has a name as a word of its own.
-func hasWord(text, name string) bool {
+// behindName finds a name as a word of its own in a text, and returns the word behind it.
+func behindName(text, name string) (next string, ok bool) {
 	words := strings.FieldsFunc(text, func(r rune) bool {
-		return !(r == '_' || r == '-' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')
+		return !(r == '_' || r == '-' || r == '.' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9')
 	})
-	for _, w := range words {
-		if plainName(w) == name {
-			return true
+	for i, w := range words {
+		if plainName(strings.Trim(w, ".")) != name {
+			continue
 		}
+		if i+1 < len(words) {
+			next = strings.TrimRight(words[i+1], ".")
+		}
+		return next, true
 	}
-	return false
+	return "", false
 }

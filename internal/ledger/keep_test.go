@@ -261,7 +261,8 @@ func TestCause(t *testing.T) {
 	diagnosis := &incident.Incident{Fingerprint: "fp-oom", Findings: incident.Findings{
 		FirstFault: &incident.Event{Text: "MemoryError"},
 		Hypotheses: []incident.Hypothesis{{Cause: "host-ram", Entry: "host-ram", Title: "The host ran out", Standing: incident.Supported}},
-		Remedy:     &incident.Remedy{Entry: "host-ram", Change: "Lower the batch", Edits: []incident.Edit{{Where: "command", From: "--batch_size 64", To: "--batch_size 32"}}, Rollback: "Put the batch back."},
+		Remedy: &incident.Remedy{Entry: "host-ram", Change: "Lower the batch", Command: "python train.py --batch-size 64 --lr 1",
+			Edits: []incident.Edit{{Where: "command", From: "train.py --batch_size 64 --lr 1", To: "train.py --batch_size 32 --lr 1"}}, Rollback: "Put the batch back."},
 	}}
 	for _, test := range []struct {
 		name, change, more, entry string

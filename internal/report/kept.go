@@ -86,7 +86,7 @@ func (v *keptView) failedVariants() []string {
 
 func (v *keptView) statusVariants() []string {
 	s := statusOf(v.Status, v.Closed) + ": "
-	return []string{s + v.Says, statusOf(v.Status, v.Closed)}
+	return []string{s + v.Says}
 }
 
 func (v *keptView) causeVariants() []string {
@@ -121,6 +121,17 @@ func (v *keptView) fixVariants() []string {
 		return []string{fmt.Sprintf("not proved, %d things changed at once: %s", len(v.Fix.Changes), changesWords(v.Fix.Changes, 4)), fmt.Sprintf("not proved: %d things changed at once", len(v.Fix.Changes))}
 	}
 	return []string{changesWords(v.Fix.Changes, 1)}
+}
+
+// solvedTitle heads what is said of the fix.
+func (v *keptView) solvedTitle() string {
+	switch {
+	case v.Fix != nil && !v.Fix.Single:
+		return "What had changed when it succeeded"
+	case v.Status == incident.Regressed:
+		return "What had solved it"
+	}
+	return "What solved it"
 }
 
 func (v *keptView) checkVariants() []string {

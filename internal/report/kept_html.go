@@ -29,6 +29,9 @@ type keptPage struct {
 	Style       template.CSS
 }
 
+// SolvedTitle heads what is said of the fix.
+func (p *keptPage) SolvedTitle() string { return p.solvedTitle() }
+
 // writeKeptHTML writes one page without a script.
 func writeKeptHTML(w io.Writer, k *incident.Kept, o Options) error {
 	v := newKeptView(k)

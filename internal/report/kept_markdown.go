@@ -24,7 +24,7 @@ func writeKeptMarkdown(w io.Writer, k *incident.Kept, o Options) error {
 		d.fence("text", strings.Split(v.Symptom, "\n"))
 	}
 	if f := v.Fix; f != nil {
-		d.heading(2, "What solved it")
+		d.heading(2, v.solvedTitle())
 		if !f.Single {
 			d.paragraph("Not proved: more than one thing had changed when it succeeded.")
 		}

@@ -69,7 +69,7 @@ func writeKeptText(w io.Writer, k *incident.Kept, o Options) error {
 // keptChange writes what was changed, what did not help, and how all is taken back.
 func (p *page) keptChange(v *keptView) {
 	if f := v.Fix; f != nil {
-		p.section("What solved it")
+		p.section(v.solvedTitle())
 		if !f.Single {
 			p.at(1, func() { p.para(2, "", "Not proved: more than one thing had changed when it succeeded.") })
 		}

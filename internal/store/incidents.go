@@ -53,6 +53,11 @@ func (s *Store) Find(ctx context.Context, name string, acts ...incident.Act) (*i
 	}
 	k, err := find(ledger.Keep(c.Trials, slices.Concat(c.Acts, acts)), name)
 	if err != nil {
+		for i := range c.Trials {
+			if t := &c.Trials[i]; t.ID == name {
+				return nil, fmt.Errorf("trial %s (%s) is of no incident: %w", t.ID, strings.ReplaceAll(t.Verdict.Result, "_", " "), ErrNotFound)
+			}
+		}
 		return nil, err
 	}
 	s.explain(k)
