@@ -123,7 +123,7 @@ func (n *Names) inContext(kind, name string) string {
 		}
 		name = n.user(name)
 	case Name:
-		if len(name) < 3 || ordinary(name) || notHosts[low] || strings.ContainsAny(name, "/\\") {
+		if len(name) < 3 || ordinary(name) || notHosts.has(low) || strings.ContainsAny(name, "/\\") {
 			return back
 		}
 		if n.learning {

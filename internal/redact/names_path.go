@@ -152,7 +152,7 @@ func (n *Names) path(p string, below bool) string {
 			default:
 				out = n.segment(seg, last)
 			}
-		case libraries[low] && !last && nativeSource.MatchString(p):
+		case libraries.has(low) && !last && nativeSource.MatchString(p):
 			// A message of a library names the source that it was built from.
 			out, mode = seg, "public"
 		case (low == "home" || low == "users") && index <= 3 && !last:
