@@ -17,6 +17,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -79,7 +80,8 @@ type app struct {
 	rules    []string // --rules
 	format   string   // --format of the command that ran, for errors
 
-	keepInterrupts func() // the command takes interrupts itself from now on
+	keepInterrupts func()      // the command takes interrupts itself from now on
+	trying         atomic.Bool // trials are made: an interrupt ends the one that runs, and a report follows
 }
 
 // commands is the table of commands. Adding one is a row here and a file beside
@@ -124,9 +126,13 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	case <-interrupts:
 		cancel()
 		stop() // a second interrupt ends the process at once
+		wait := grace
+		if a.trying.Load() {
+			wait = lastTrial
+		}
 		select {
 		case err = <-done:
-		case <-time.After(grace):
+		case <-time.After(wait):
 			// Nothing interrupts a read that waits for its bytes: standard input
 			// that nobody writes to, a file on a server that does not answer.
 			err = ctx.Err()
@@ -155,6 +161,10 @@ func (c *collection) ended() {
 
 // grace is how long an interrupted run may take to notice it.
 const grace = time.Second
+
+// lastTrial is how long a series of trials may take to end the one that runs, to diagnose it
+// and to say what was found until then.
+const lastTrial = 90 * time.Second
 
 func (a *app) run(ctx context.Context, args []string) error {
 	root := a.root()

@@ -163,7 +163,8 @@ func (x *series) make(ctx context.Context, run trial.Run, j trial.Job, template 
 		v.Text += fmt.Sprintf(" The trials wrote more than --disk %s.", x.flags.disk)
 		m.Trial.Verdict = &v
 	}
-	if v := m.Trial.Verdict; v != nil && v.Result == incident.Passed {
+	size, _ := trial.TreeSize(context.WithoutCancel(ctx), dir)
+	if v := m.Trial.Verdict; v != nil && v.Result == incident.Passed || size == 0 {
 		if err := x.scratch.Remove(dir); err != nil {
 			x.notes = append(x.notes, fmt.Sprintf("A scratch folder could not be removed: %s.", err))
 		}

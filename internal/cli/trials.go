@@ -47,6 +47,7 @@ func newTrialID(now time.Time) string {
 // trials makes trials into s, their output kept and not shown. An interrupt of ctx ends the
 // command; the trial is still diagnosed and saved.
 func (a *app) trials(s *store.Store) trial.Run {
+	a.trying.Store(true)
 	return func(ctx context.Context, j trial.Job) (*trial.Done, error) {
 		r, err := a.record(ctx, recording{
 			job: j, store: s, must: true, every: cmp.Or(j.Every, time.Second), share: closely(j.Every), tools: gpu.Tools,

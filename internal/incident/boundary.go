@@ -120,6 +120,8 @@ type Fit struct {
 	B        float64 `json:"b"` // bytes for each unit of value
 	Points   int     `json:"points"`
 	Residual int64   `json:"residual"` // bytes; the largest distance of a peak from the line
+	// AtLeast says that some of the peaks are the highest of samples and may be too low.
+	AtLeast bool `json:"at_least"`
 	// Edge is the largest value that the line puts within the limit, EdgeLow and EdgeHigh with
 	// Residual added and taken away; null without a limit or where peaks do not grow.
 	Edge     *int64 `json:"edge"`

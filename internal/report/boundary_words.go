@@ -339,7 +339,10 @@ func fitWords(e *incident.Edge) string {
 	} else {
 		s += ", so how well a line describes it is not known"
 	}
-	if f.Edge != nil {
+	switch {
+	case f.AtLeast:
+		s += "; the peaks are the highest of samples, and the true ones may be higher"
+	case f.Edge != nil:
 		s += fmt.Sprintf("; it meets the limit behind %d", *f.Edge)
 		if f.EdgeLow != nil && f.EdgeHigh != nil && *f.EdgeLow != *f.EdgeHigh {
 			s += fmt.Sprintf(" (%d to %d)", *f.EdgeLow, *f.EdgeHigh)

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,14 @@ type hunt struct {
 	b     *incident.Boundary
 	where string // memory that ran out in the latest trial that did
 	reach map[string]reached
+
+	rowsMade []madeRow
+}
+
+// A madeRow is a row that was searched, and its largest rung that passes.
+type madeRow struct {
+	*row
+	good int
 }
 
 // reached says which phases a trial came to.
@@ -161,7 +170,7 @@ func (h *hunt) one(values map[string]string) (*incident.Trial, error) {
 		h.where = t.Verdict.Where
 	}
 	h.out.Trials = append(h.out.Trials, t)
-	pt := pointOf(&t, values, h.where)
+	pt := pointOf(&t, values, bindOf(h.out.Trials, h.where))
 	pt.Repeat, pt.Reused = h.repeat, reused
 	pt.Ranks = ranksOut(inc)
 	h.b.Points = append(h.b.Points, pt)
@@ -175,12 +184,9 @@ func (h *hunt) one(values map[string]string) (*incident.Trial, error) {
 }
 
 // pointOf is a trial as a point of the search.
-func pointOf(t *incident.Trial, values map[string]string, where string) incident.BoundaryPoint {
+func pointOf(t *incident.Trial, values map[string]string, b bind) incident.BoundaryPoint {
 	p := incident.BoundaryPoint{Trial: t.ID, Values: values, Result: t.Verdict.Result, Where: t.Verdict.Where, Text: t.Verdict.Text, Survived: t.Verdict.Survived, Ranks: []int{}}
-	if m := binding(t.Measures, where); m != nil {
-		n := m.Peak
-		p.Measure, p.Peak, p.Limit, p.LimitBy, p.AtLeast, p.Basis = m.Name, &n, m.Limit, m.LimitBy, m.AtLeast, m.Basis
-	}
+	measured(&p, b.of(t))
 	if t.Ended != nil {
 		a, err := time.Parse(time.RFC3339Nano, t.Begun)
 		b, err2 := time.Parse(time.RFC3339Nano, *t.Ended)
@@ -190,6 +196,14 @@ func pointOf(t *incident.Trial, values map[string]string, where string) incident
 		}
 	}
 	return p
+}
+
+// measured writes down what was used of the memory that binds; m may be nil.
+func measured(p *incident.BoundaryPoint, m *incident.Measure) {
+	if m != nil {
+		n := m.Peak
+		p.Measure, p.Peak, p.Limit, p.LimitBy, p.AtLeast, p.Basis = m.Name, &n, m.Limit, m.LimitBy, m.AtLeast, m.Basis
+	}
 }
 
 // ranksOut are the ranks that ran out of memory, ascending.
@@ -370,8 +384,8 @@ func (h *hunt) row(rs []rung, fixed map[string]int64, low, high int) (good, bad 
 	for _, c := range r.seen.crossed() {
 		h.b.NotMonotone = append(h.b.NotMonotone, fmt.Sprintf("%s failed and %s passed%s", r.says(c[0]), r.says(c[1]), fixedWords(fixed)))
 	}
-	edge.Margin, edge.Fit = r.margin(good), r.fit()
 	h.b.Edges = append(h.b.Edges, edge)
+	h.rowsMade = append(h.rowsMade, madeRow{r, good})
 	return good, bad, err
 }
 
@@ -464,41 +478,31 @@ func fixedWords(fixed map[string]int64) string {
 	return " with " + valueWords(with(fixed, map[string]string{}))
 }
 
-// peaks are the highest peaks of the trials that passed, one for each rung that has any: of the
-// measure that binds. limit is the lowest that was seen.
-func (r *row) peaks() (measure *incident.Measure, all []peak) {
+// peaks are what the trials that passed used of the memory that binds, the highest of each rung,
+// and the measure that came nearest to its limit; null where none was measured.
+func (r *row) peaks() (nearest *incident.Measure, all []peak) {
+	b := bindOf(r.out.Trials, r.where)
 	for i := range r.rungs {
+		most, atLeast := int64(0), false
 		for j := range r.trials[i] {
 			t := &r.trials[i][j]
 			if t.Verdict.Result != incident.Passed {
 				continue
 			}
-			if m := binding(t.Measures, r.where); m != nil && (measure == nil || m.Name == measure.Name && m.Peak > measure.Peak || m.Name != measure.Name && nearer(m, measure)) {
-				measure = m
-			}
-		}
-	}
-	if measure == nil {
-		return nil, nil
-	}
-	for i := range r.rungs {
-		most := int64(0)
-		for j := range r.trials[i] {
-			t := &r.trials[i][j]
-			if t.Verdict.Result != incident.Passed {
-				continue
-			}
-			for _, m := range t.Measures {
-				if m.Name == measure.Name {
-					most = max(most, m.Peak)
+			if m := b.of(t); m != nil {
+				if m.Peak > most {
+					most, atLeast = m.Peak, m.AtLeast
+				}
+				if nearest == nil || nearer(m, nearest) {
+					nearest = m
 				}
 			}
 		}
 		if most > 0 {
-			all = append(all, peak{r.rungs[i].value, most})
+			all = append(all, peak{r.rungs[i].value, most, atLeast})
 		}
 	}
-	return measure, all
+	return nearest, all
 }
 
 func (r *row) fit() *incident.Fit {
@@ -533,35 +537,36 @@ func (r *row) guess(low, high int) (int, bool) {
 	return min(max(edge, low), high), true
 }
 
-// margin is what is left at the largest value that passes.
+// margin is what is left at the largest value that passes, by the trial that left least.
 func (r *row) margin(good int) *incident.Margin {
 	if good < 0 {
 		return nil
 	}
-	m := &incident.Margin{}
+	b := bindOf(r.out.Trials, r.where)
+	out := &incident.Margin{}
 	var most *incident.Measure
 	for j := range r.trials[good] {
 		t := &r.trials[good][j]
 		if t.Verdict.Result != incident.Passed {
 			continue
 		}
-		if b := binding(t.Measures, r.where); b != nil && (most == nil || b.Name == most.Name && b.Peak > most.Peak || b.Name != most.Name && nearer(b, most)) {
-			most = b
+		if m := b.of(t); m != nil && (most == nil || nearer(m, most)) {
+			most = m
 		}
 	}
 	if most == nil {
-		m.Why = "no peak of the memory in question was measured"
-		return m
+		out.Why = "no peak of the memory in question was measured"
+		return out
 	}
 	n := most.Peak
-	m.Measure, m.Peak, m.Limit, m.LimitBy, m.Basis, m.AtMost = most.Name, &n, most.Limit, most.LimitBy, most.Basis, most.AtLeast
+	out.Measure, out.Peak, out.Limit, out.LimitBy, out.Basis, out.AtMost = most.Name, &n, most.Limit, most.LimitBy, most.Basis, most.AtLeast
 	if most.Limit == nil {
-		m.Why = "no limit of this memory is known"
-		return m
+		out.Why = cmp.Or(b.why, "no limit of this memory is known")
+		return out
 	}
 	left := *most.Limit - n
-	m.Bytes = &left
-	return m
+	out.Bytes = &left
+	return out
 }
 
 // finish puts the answer of the whole together. It returns err where that is for the caller.
@@ -585,40 +590,24 @@ func (h *hunt) finish(err error) error {
 		h.b.Answer = together(h.b.Edges)
 	}
 	h.alike()
+	for _, m := range h.rowsMade {
+		for i := range h.b.Edges {
+			if e := &h.b.Edges[i]; maps.Equal(e.Fixed, m.fixed) {
+				e.Margin, e.Fit = m.margin(m.good), m.fit()
+			}
+		}
+	}
 	h.phases()
 	h.notes()
 	h.b.Says = h.says()
 	return err
 }
 
-// alike makes all points speak of one measure, that which binds at an edge, as far as it was taken
-// in their trials: whether a limit was seen may differ from trial to trial.
+// alike makes all points speak of one measure and limit: which one binds, later trials tell.
 func (h *hunt) alike() {
-	name, limit, by := "", (*int64)(nil), ""
-	for i := range h.b.Edges {
-		if m := h.b.Edges[i].Margin; name == "" && m != nil && m.Measure != "" {
-			name, limit, by = m.Measure, m.Limit, m.LimitBy
-		}
-	}
-	if name == "" {
-		return
-	}
+	b := bindOf(h.out.Trials, h.where)
 	for i := range h.b.Points {
-		p := &h.b.Points[i]
-		var most *incident.Measure
-		for j := range h.out.Trials[i].Measures {
-			if m := &h.out.Trials[i].Measures[j]; m.Name == name && m.Peak > 0 && (most == nil || m.Peak > most.Peak) {
-				most = m
-			}
-		}
-		if most == nil {
-			continue
-		}
-		n := most.Peak
-		p.Measure, p.Peak, p.AtLeast, p.Basis, p.Limit, p.LimitBy = name, &n, most.AtLeast, most.Basis, most.Limit, most.LimitBy
-		if p.Limit == nil && name == incident.AddressSpace {
-			p.Limit, p.LimitBy = limit, by // a limit that the command sets itself, seen in another trial
-		}
+		measured(&h.b.Points[i], b.of(&h.out.Trials[i]))
 	}
 }
 

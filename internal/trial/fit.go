@@ -8,8 +8,9 @@ import (
 
 // A peak is the highest use of one kind of memory by a trial that passed.
 type peak struct {
-	x     int64 // the value
-	bytes int64
+	x       int64 // the value
+	bytes   int64
+	atLeast bool // the highest of samples
 }
 
 // fitOf is the line of least squares through peaks; null with fewer than two values.
@@ -34,6 +35,7 @@ func fitOf(measure string, peaks []peak, limit *int64) *incident.Fit {
 	f.A = my - f.B*mx
 	var far float64
 	for _, p := range peaks {
+		f.AtLeast = f.AtLeast || p.atLeast
 		far = max(far, math.Abs(float64(p.bytes)-f.A-f.B*float64(p.x)))
 	}
 	f.Residual = int64(math.Ceil(far))
@@ -52,17 +54,67 @@ func fitOf(measure string, peaks []peak, limit *int64) *incident.Fit {
 	return f
 }
 
-// binding is the measure that comes nearest to its limit, of those that count for the memory that
-// ran out (where, "" for any). Without limits it is the first in the order of this list.
-func binding(all []incident.Measure, where string) *incident.Measure {
+// A bind is the memory that binds: the measure that came nearest to its limit.
+type bind struct {
+	name  string // of the measure; "" where none was taken
+	limit *int64 // that a trial was seen to have where others do not show it; null where none is known
+	by    string
+	why   string // why no limit of this memory can be what it ran out of; "" where it can
+}
+
+// nearEnough is how much of its limit a memory must have been seen to use, in any trial, to be the
+// one that ran out.
+const nearEnough = 0.5
+
+// bindOf tells which memory binds, from all trials, also those that failed: they come nearest to
+// the limit. where is the memory that ran out, "" where none did.
+func bindOf(trials []incident.Trial, where string) bind {
 	var best *incident.Measure
-	for i := range all {
-		m := &all[i]
-		if m.Peak <= 0 || !countsFor(m.Name, where) {
+	var b bind
+	for i := range trials {
+		for j := range trials[i].Measures {
+			m := &trials[i].Measures[j]
+			if m.Peak > 0 && countsFor(m.Name, where) && (best == nil || nearer(m, best)) {
+				best = m
+			}
+		}
+	}
+	if best == nil {
+		return b
+	}
+	b.name = best.Name
+	if f := fraction(best); where != "" && f >= 0 && f < nearEnough {
+		b.why = "memory ran out while no measured memory was near a limit of it"
+	}
+	if b.name == incident.AddressSpace {
+		// A command that sets the limit itself may be seen with it in one trial and not in another.
+		for i := range trials {
+			for _, m := range trials[i].Measures {
+				if m.Name == b.name && m.Limit != nil && (b.limit == nil || *m.Limit < *b.limit) {
+					b.limit, b.by = m.Limit, m.LimitBy
+				}
+			}
+		}
+	}
+	return b
+}
+
+// of is what a trial used of it, null where that was not measured; of several devices or
+// processes the one nearest to its limit.
+func (b bind) of(t *incident.Trial) *incident.Measure {
+	var best *incident.Measure
+	for _, m := range t.Measures {
+		if m.Name != b.name || m.Peak <= 0 {
 			continue
 		}
-		if best == nil || nearer(m, best) {
-			best = m
+		if m.Limit == nil || b.limit != nil && *b.limit < *m.Limit {
+			m.Limit, m.LimitBy = b.limit, b.by
+		}
+		if b.why != "" {
+			m.Limit, m.LimitBy = nil, ""
+		}
+		if best == nil || nearer(&m, best) {
+			best = &m
 		}
 	}
 	return best
