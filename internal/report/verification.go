@@ -83,7 +83,7 @@ func (v *verifyView) title() string {
 func (v *verifyView) verdictVariants() []string {
 	says := strings.TrimSuffix(lower(v.v.Says), ".")
 	out := []string{verdictWords(v.v.Verdict) + ": " + says}
-	for _, end := range []string{" (in ", "; at this rate", "; ", " ("} { // the rest stands with the check
+	for _, end := range []string{". ", " (in ", "; at this rate", "; ", " ("} { // the rest stands with the check
 		if i := strings.Index(says, end); i > 0 {
 			out = append(out, verdictWords(v.v.Verdict)+": "+says[:i])
 		}

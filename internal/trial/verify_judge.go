@@ -392,7 +392,7 @@ func (v *verifier) checkpointChecks() {
 		check := incident.VerificationCheck{Name: incident.CheckCheckpoint, Of: c.Path, Deciding: true, State: c.State, Says: asSentence(c.Says)}
 		check.Figures = []incident.Figure{figure("tensors", float64(c.Tensors), "", evidence.Count(c.Tensors)), figure("bytes", float64(c.Bytes), "bytes", bytesText(c.Bytes)), figure("nonfinite", float64(len(c.Nonfinite)+c.MoreNonfinite), "", fmt.Sprint(len(c.Nonfinite)+c.MoreNonfinite))}
 		if c.Trial != "" {
-			check.Trials = []string{c.Trial}
+			check.Of, check.Trials = want, []string{c.Trial}
 		}
 		if c.State == incident.Unknown {
 			v.miss(incident.CheckCheckpoint, "whether "+c.Path+" can be used", "load it with --evaluate CMD, where {CHECKPOINT} stands for it")
@@ -414,7 +414,7 @@ func (v *verifier) evaluateChecks() {
 	for i := range v.e.Evaluated {
 		e := &v.e.Evaluated[i]
 		check := command(incident.CheckEvaluate, e.Nearby)
-		check.Of = e.Checkpoint
+		check.Of = v.e.Request.Checkpoint
 		v.add(check)
 	}
 	if len(v.e.Request.Evaluate) > 0 && len(v.e.Evaluated) == 0 {
@@ -499,6 +499,8 @@ func (v *verifier) conclude() {
 		switch {
 		case c.State == incident.No:
 			no = append(no, c.Says)
+		case c.State == incident.Unknown && c.Deciding && c.Name == incident.CheckEnough && v.out.Passed > 0:
+			open = slices.Insert(open, 0, c.Says) // more runs decide other checks too
 		case c.State == incident.Unknown && c.Deciding:
 			open = append(open, c.Says)
 		}

@@ -155,9 +155,9 @@ func trendOf(id string, t track, maxGrowth float64, failure *incident.FailurePoi
 			at := m.To + max(float64(*m.Limit)-g.level, 0)/m.Slope
 			m.FitsTo = &at
 		}
-		if t.per != "step" {
-			m.Shape = incident.ShapeStarts
-		}
+	}
+	if t.per != "step" && (g.shape == incident.ShapeGrows || g.shape == incident.ShapeJumps || g.shape == incident.ShapeFlattens) {
+		m.Shape, m.FitsTo = incident.ShapeStarts, nil
 	}
 	much := g.rise >= maxGrowth*g.level
 	switch m.Shape {
