@@ -133,6 +133,10 @@ func (s *sampler) take(l look) {
 	at := time.Since(s.begun)
 	s.mu.Lock()
 	s.peaks.add(l)
+	if l.partial {
+		s.mu.Unlock()
+		return
+	}
 	s.pids = l.pids
 	due := s.pace.due(l.sample(at), at, s.every)
 	if n := len(due); n > 0 && s.devices != nil {

@@ -30,7 +30,7 @@ type deviceWatch struct {
 
 // A devicePeak is what was highest on one device.
 type devicePeak struct {
-	vendor, name      string
+	vendor            string
 	index             int
 	used, own, total  int64
 	ownSeen, ownKnown bool
@@ -154,7 +154,7 @@ func (d *deviceWatch) peak(u gpu.DeviceUse) *devicePeak {
 			return p
 		}
 	}
-	d.peaks = append(d.peaks, devicePeak{vendor: u.Vendor, index: u.Index, name: u.Name, ownKnown: true})
+	d.peaks = append(d.peaks, devicePeak{vendor: u.Vendor, index: u.Index, ownKnown: true})
 	return &d.peaks[len(d.peaks)-1]
 }
 

@@ -8,8 +8,9 @@ import (
 
 // A look is what was seen of a command's memory at one moment, in bytes.
 type look struct {
-	pids   []int // of the processes that live
-	memory used
+	pids    []int // of the processes that live
+	partial bool  // the command ended meanwhile: not all were looked at
+	memory  used
 	// Of one process, the largest: its address space now, and the kernel's marks of its highest
 	// memory and address space since it began.
 	space, residentMark, spaceMark int64

@@ -174,6 +174,7 @@ func (t *tree) memory(cancelled func() bool) look {
 	for i, m := range t.members {
 		if i > 0 && cancelled() {
 			live = append(live, t.members[i:]...)
+			l.partial = true
 			break
 		}
 		n, err := m.status.ReadAt(t.buf, 0)
