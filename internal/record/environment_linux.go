@@ -49,14 +49,14 @@ func limitsBelow(proc, base string, pid int, dir string) map[string]int64 {
 	if n, ok := cgroupCPUs(proc, base, pid); ok {
 		out["cgroup_cpu_permille"] = n
 	}
-	if _, size, ok := fileSystem(base + "/dev/shm"); ok {
+	if _, size, _, ok := fileSystem(base + "/dev/shm"); ok {
 		out["shared_memory"] = size
 	}
-	if used, size, ok := fileSystem(os.TempDir()); ok {
-		out["temporary_free"] = size - used
+	if _, _, free, ok := fileSystem(os.TempDir()); ok {
+		out["temporary_free"] = free
 	}
-	if used, size, ok := fileSystem(dir); ok {
-		out["disk_free"] = size - used
+	if _, _, free, ok := fileSystem(dir); ok {
+		out["disk_free"] = free
 	}
 	return out
 }

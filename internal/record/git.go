@@ -251,7 +251,13 @@ func hashFile(h io.Writer, name string) {
 func git(ctx context.Context, root string, w io.Writer, args ...string) error {
 	args = append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-C", root}, args...)
 	c := exec.CommandContext(ctx, "git", args...)
-	c.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	for _, e := range os.Environ() {
+		// The tree that is asked for is root's, whatever a hook or a script has set.
+		if name, _, _ := strings.Cut(e, "="); name != "GIT_DIR" && name != "GIT_WORK_TREE" && name != "GIT_INDEX_FILE" && name != "GIT_COMMON_DIR" {
+			c.Env = append(c.Env, e)
+		}
+	}
+	c.Env = append(c.Env, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	c.Stdout = w
 	c.WaitDelay = 100 * time.Millisecond
 	err := c.Run()

@@ -70,7 +70,7 @@ func TestGitChanged(t *testing.T) {
 	run := func(args ...string) {
 		t.Helper()
 		c := exec.Command("git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"}, args...)...)
-		c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
+		c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_INDEX_FILE="+filepath.Join(root, ".git", "index"))
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
@@ -90,6 +90,7 @@ func TestGitChanged(t *testing.T) {
 		}
 		digests[g.Digest] = when
 	}
+	t.Setenv("GIT_INDEX_FILE", filepath.Join(t.TempDir(), "index"))
 	run("init", "-q", "-b", "main")
 	write(t, filepath.Join(root, "train.py"), "a = 1\n")
 	state("without a commit", true)

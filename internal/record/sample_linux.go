@@ -59,7 +59,7 @@ func (w *procWatcher) look(cancelled func() bool) (look, bool) {
 			l.cgroup = &n
 		}
 	}
-	if used, _, ok := fileSystem(w.shm); ok {
+	if used, _, _, ok := fileSystem(w.shm); ok {
 		l.shared = used
 	}
 	return l, len(l.pids) > 0
@@ -70,7 +70,7 @@ func (w *procWatcher) end() ending {
 	if m, err := os.ReadFile(filepath.Join(w.tree.root, "meminfo")); err == nil {
 		e.hostMemory = field(m, "MemTotal:")
 	}
-	_, e.sharedMemory, _ = fileSystem(w.shm)
+	_, e.sharedMemory, _, _ = fileSystem(w.shm)
 	if w.cgroup != nil {
 		w.cgroup.end(&e)
 		e.cgroupLimit = w.cgroup.limit
@@ -82,13 +82,15 @@ func (w *procWatcher) end() ending {
 	return e
 }
 
-// fileSystem is how much of the file system of dir is in use, and its size, in bytes.
-func fileSystem(dir string) (used, size int64, ok bool) {
+// fileSystem is how much of the file system of dir is in use, its size, and how much of it this
+// user may still take, in bytes.
+func fileSystem(dir string) (used, size, free int64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil || s.Blocks == 0 {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
-	return int64(s.Blocks-s.Bfree) * int64(s.Frsize), int64(s.Blocks) * int64(s.Frsize), true
+	block := int64(s.Frsize)
+	return int64(s.Blocks-s.Bfree) * block, int64(s.Blocks) * block, int64(s.Bavail) * block, true
 }
 
 // rusageThread is RUSAGE_THREAD of getrusage(2).
