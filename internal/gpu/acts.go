@@ -61,17 +61,24 @@ func (b *builder) unseen(d *Device, out *incident.HeldDevice, u Bytes) *incident
 	} else if b.host.Sees == SeesNamespace {
 		where = ", outside of this container"
 	}
+	look(opened(d.Vendor), "every process that has a device open, of all users"+where)
 	if d.Vendor == "amd" {
-		look("sudo fuser -v /dev/kfd /dev/dri/renderD*", "every process that has a device open, of all users"+where)
 		look("rocm-smi --showpids verbose", "the processes that the driver knows of"+where)
 	} else {
-		look("sudo fuser -v /dev/nvidia*", "every process that has a device open, of all users"+where)
 		look("nvidia-smi -q -d PIDS", "every process that the driver lists, those that draw as well"+where)
 	}
 	look("ps -eo pid,user,stat,lstart,args", "a state of D waits in the driver, Z has ended"+where)
 	b.around(look)
 	r.Ask = "where these find nobody, the administrator of the machine: only a reset of the device, which ends everything on it, or a restart gives such memory back"
 	return r
+}
+
+// opened is the command that lists the processes that have a device of a vendor open.
+func opened(vendor string) string {
+	if vendor == "amd" {
+		return "sudo fuser -v /dev/kfd /dev/dri/renderD*"
+	}
+	return "sudo fuser -v /dev/nvidia*"
 }
 
 // around adds the commands that list what else runs on the machine, as far as something says
@@ -214,6 +221,7 @@ func listed(all []string, n int) string {
 // A claim is what one process holds over all devices.
 type claim struct {
 	h       *incident.Holder
+	vendor  string
 	devices []int
 	bytes   int64
 	known   bool
@@ -226,7 +234,7 @@ func (b *builder) acts(r *incident.Holders) {
 	each(r, func(i int, h *incident.Holder) {
 		c := claims[h.PID]
 		if c == nil {
-			c = &claim{h: h, known: true}
+			c = &claim{h: h, vendor: r.Devices[i].Vendor, known: true}
 			claims[h.PID] = c
 			order = append(order, h.PID)
 		}
@@ -246,7 +254,7 @@ func (b *builder) acts(r *incident.Holders) {
 		if a.Kind == "" {
 			continue
 		}
-		a.Devices = append([]int{}, c.devices...)
+		a.Devices, a.PIDs = append([]int{}, c.devices...), []int{pid}
 		if c.known {
 			n := c.bytes
 			a.Bytes = &n
@@ -264,7 +272,7 @@ func (b *builder) acts(r *incident.Holders) {
 		d := &r.Devices[i]
 		if u := d.Unseen; u != nil && u.Lo > 0 {
 			lo := u.Lo
-			a := incident.HolderAct{Kind: incident.HolderActLook, Devices: []int{}, Bytes: &lo, Check: u.Look, Do: []incident.HolderCommand{}}
+			a := incident.HolderAct{Kind: incident.HolderActLook, PIDs: []int{}, Devices: []int{}, Bytes: &lo, Check: u.Look, Do: []incident.HolderCommand{}}
 			if d.Index != nil {
 				a.Devices = append(a.Devices, *d.Index)
 			}
@@ -276,6 +284,15 @@ func (b *builder) acts(r *incident.Holders) {
 			}
 			asked["unseen"] = len(r.Acts)
 			r.Acts = append(r.Acts, a)
+		}
+	}
+	for i := range r.Acts {
+		if a := &r.Acts[i]; len(a.PIDs) > 1 {
+			a.Says += "; the same goes for " + several(len(a.PIDs)-1, "process ", "processes: ")
+			if len(a.PIDs) == 2 {
+				a.Says = strings.TrimSuffix(a.Says, "1 process ") + "process "
+			}
+			a.Says += pidList(a.PIDs[1:])
 		}
 	}
 	rank := map[string]int{incident.HolderActEnd: 0, incident.HolderActShut: 1, incident.HolderActAsk: 2, incident.HolderActLook: 3, incident.HolderActLeave: 4}
@@ -313,7 +330,7 @@ func join(to, a *incident.HolderAct) {
 	} else {
 		to.Bytes = nil
 	}
-	to.PID = 0
+	to.PIDs = append(to.PIDs, a.PIDs...)
 	for _, c := range a.Check {
 		if !slices.Contains(to.Check, c) && len(to.Check) < 12 {
 			to.Check = append(to.Check, c)
@@ -349,10 +366,10 @@ func (b *builder) act(c *claim, claims map[int]*claim) (a incident.HolderAct, ke
 	case h.State == incident.HolderDead:
 		a.Kind, key = incident.HolderActLook, "dead"
 		a.Says = fmt.Sprintf("%s does not exist any more, and its memory is still accounted for: it is given back when the last process that has the device open ends", is)
-		check("sudo fuser -v /dev/nvidia*", "what has a device open; a child of it may")
+		check(opened(c.vendor), "what has a device open; a child of it may")
 		return a, key
-	case h.Whose == incident.HolderNobodys && b.host == nil:
-		return a, "" // a saved output: the machine is to be asked
+	case h.Whose == incident.HolderNobodys && (b.host == nil || b.host.Sees == SeesNone):
+		return a, "" // a saved output, or a system that tells nothing: a limit says so
 	case h.Whose == incident.HolderNobodys:
 		a.Kind, key = incident.HolderActLook, "hidden"
 		a.Says = "whose process " + pid + " is cannot be seen from here; its number counts where the driver runs, which is outside of this container"
@@ -428,10 +445,18 @@ func (b *builder) act(c *claim, claims map[int]*claim) (a incident.HolderAct, ke
 		a.Says = "yours, and " + what + ": " + is
 		if h.Service != "" {
 			a.Says += "; systemd runs it as " + h.Service
-			check("systemctl status "+h.Service, "what it is for")
+			check("systemctl status "+quoted(h.Service), "what it is for")
 		}
 	}
 	return a, key
+}
+
+// quoted is a unit's name as a shell takes it: systemd writes a dash in one as \x2d.
+func quoted(name string) string {
+	if strings.Contains(name, `\`) {
+		return "'" + name + "'"
+	}
+	return name
 }
 
 func orElse(s, other string) string {
@@ -484,7 +509,7 @@ func (b *builder) ask(c *claim, is string) (a incident.HolderAct, key string) {
 		}
 	}
 	if h.Service != "" {
-		check("systemctl status "+h.Service, "the service that it is of")
+		check("systemctl status "+quoted(h.Service), "the service that it is of")
 	}
 	if strings.HasPrefix(h.User, "uid ") && h.UID != nil {
 		check(fmt.Sprintf("getent passwd %d", *h.UID), "the user's name")
@@ -553,7 +578,11 @@ func (b *builder) limits(r *incident.Holders) {
 		}
 	}
 	if n := len(b.st.Unplaced); n > 0 {
-		limit("%s listed without a device that is known: %s", several(n, "process was", "processes were"), unplaced(b.st.Unplaced))
+		var pids []int
+		for _, p := range b.st.Unplaced {
+			pids = append(pids, p.PID)
+		}
+		limit("%s listed without a device that is known: %s", several(n, "process was", "processes were"), pidList(pids))
 	}
 	if b.host != nil && b.host.Searched && !b.host.OpenersAll && len(r.Devices) > 0 {
 		limit("which processes of other users have a device open can be seen by the administrator only")
@@ -570,13 +599,11 @@ func (b *builder) find(d *incident.HeldDevice) *Device {
 	return nil
 }
 
-func unplaced(list []Process) string {
-	var out []string
-	for _, p := range list[:min(len(list), 5)] {
-		out = append(out, strconv.Itoa(p.PID))
+// pidList is the first few of processes.
+func pidList(pids []int) string {
+	const most = 8
+	if n := len(pids) - most; n > 0 {
+		return numbers(pids[:most]) + fmt.Sprintf(" and %d more", n)
 	}
-	if len(list) > 5 {
-		out = append(out, "…")
-	}
-	return strings.Join(out, ", ")
+	return numbers(pids)
 }

@@ -175,6 +175,28 @@ func TestWhomToAsk(t *testing.T) {
 	}
 }
 
+// TestSeveralOfOne: one sentence for all that one owner is to be asked about, or that is yours
+// and runs, and it names each.
+func TestSeveralOfOne(t *testing.T) {
+	m := newMachine(t)
+	for i := range 12 {
+		uid := 1000 + i%2
+		m.process(proc{pid: 100 + i, args: []string{"python", "train.py"}, parent: 40, uid: uid, hidden: uid != 1000, cgroup: "0::/system.slice/slurmstepd.scope/job_5/step_0/user/task_0\n", open: []string{node0}})
+	}
+	var rows []string
+	for i := range 12 {
+		rows = append(rows, fmt.Sprintf("0 %d 1000 python", 100+i))
+	}
+	m.smi([]int{12040}, rows...)
+	r := m.look(t)
+	if len(r.Acts) != 2 || !slices.Equal(r.Acts[0].PIDs, []int{101, 103, 105, 107, 109, 111}) || *r.Acts[0].Bytes != 6000<<20 || !strings.HasSuffix(r.Acts[0].Says, "the same goes for 5 processes: 103, 105, 107, 109, 111") {
+		t.Errorf("%+v", r.Acts)
+	}
+	if len(r.Acts) == 2 && (r.Acts[1].Kind != incident.HolderActLeave || len(r.Acts[1].PIDs) != 6) {
+		t.Errorf("%+v", r.Acts[1])
+	}
+}
+
 // TestUnseen: what no process accounts for, as an interval, with the reasons that are left.
 func TestUnseen(t *testing.T) {
 	m := newMachine(t)

@@ -200,7 +200,8 @@ const (
 // A HolderAct is what may be done about a holder.
 type HolderAct struct {
 	Kind    string          `json:"kind"`
-	PID     int             `json:"pid"` // 0 where it is about no process
+	PID     int             `json:"pid"`  // the first of PIDs, 0 where it is about no process
+	PIDs    []int           `json:"pids"` // all that it is about
 	Devices []int           `json:"devices"`
 	Bytes   *int64          `json:"bytes"` // over all devices; null where not known
 	Says    string          `json:"says"`

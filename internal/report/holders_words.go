@@ -202,7 +202,11 @@ func actLine(a *incident.HolderAct) string {
 		if len(on) > 1 {
 			of = "devices"
 		}
-		s += fmt.Sprintf("; it holds %s on %s %s", deviceSize(a.Bytes), of, strings.Join(on, ", "))
+		hold := "it holds"
+		if len(a.PIDs) > 1 {
+			hold = "they hold"
+		}
+		s += fmt.Sprintf("; %s %s on %s %s", hold, deviceSize(a.Bytes), of, strings.Join(on, ", "))
 	}
 	return s
 }

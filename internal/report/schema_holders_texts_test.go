@@ -117,7 +117,8 @@ var holdersTexts = map[string]description{
 	"HolderStrays.entry":  of("Entry of the encyclopedia."),
 
 	"HolderAct.kind":    of("`end`: yours, left over. `shut`: a notebook's kernel of yours. `ask`: another user's. `look`: nobody's that is seen, or not to be told. `leave`: yours, and it runs.", "end", "shut", "ask", "look", "leave"),
-	"HolderAct.pid":     of("0 where it is about no process, or about several."),
+	"HolderAct.pid":     of("The first of `pids`; 0 where it is about no process."),
+	"HolderAct.pids":    of("The processes that it is about."),
 	"HolderAct.devices": of("Numbers of the devices that it is about."),
 	"HolderAct.bytes":   of("Over all of them; null where not known."),
 	"HolderAct.says":    of("In one sentence."),
