@@ -239,7 +239,7 @@ func (a *app) watchGPUs(ctx context.Context, g *gpusFlags, every time.Duration) 
 		text := b.Bytes()
 		if screen {
 			_, height, err := term.GetSize(int(f.Fd()))
-			if err != nil {
+			if err != nil || height < 2 { // a terminal that does not know its size
 				height = 24
 			}
 			text = inPlace(b.String(), height, n == 0)

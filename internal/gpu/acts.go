@@ -170,11 +170,11 @@ func (b *builder) absence() (status, says string) {
 	case b.host == nil:
 		return incident.HoldersNoAnswer, "nothing of nvidia-smi, amd-smi or rocm-smi that names a device was recognised"
 	case hung != nil:
-		return incident.HoldersNoAnswer, "the devices could not be asked: " + hung.Command + " did not answer in time; it, or the driver below it, hangs, or needs longer to start (--wait); what the devices hold is not known" + here
+		return incident.HoldersNoAnswer, "the devices could not be asked: " + hung.Tool + " did not answer in time; it, or the driver below it, hangs, or needs longer to start (--wait); what the devices hold is not known" + here
 	case failed != nil:
-		return incident.HoldersNoAnswer, "the devices could not be asked: " + failed.Command + " failed: " + redact.Text(failed.Detail) + here
+		return incident.HoldersNoAnswer, "the devices could not be asked: " + failed.Tool + " failed: " + redact.Text(failed.Detail) + here
 	case confused != nil:
-		return incident.HoldersNoAnswer, "the devices could not be asked: " + confused.Command + " answered with nothing that was understood" + here
+		return incident.HoldersNoAnswer, "the devices could not be asked: " + confused.Tool + " answered with nothing that was understood" + here
 	case installed:
 		return incident.HoldersNoAnswer, "no tool named a device" + here
 	case b.host.Presence.DXG:

@@ -263,6 +263,9 @@ func (b *builder) describe(h *incident.Holder, p *Proc) {
 	}
 	h.Rank = rankOf(p.Env)
 	h.Orphan, _ = orphanOf(p, h.Kind, b.host.Procs)
+	if p.OpenRead && len(p.Open) == 0 {
+		h.Basis = append(h.Basis, "it has no device file open: it may be ending, or another one may be meant")
+	}
 	if p.HangupIgnored {
 		h.Basis = append(h.Basis, "it ignores SIGHUP, as what nohup starts: it is meant to outlive its terminal")
 	}

@@ -211,6 +211,9 @@ func (n *nvidia) Process(p nvsmi.Process) {
 	if p.PID < 0 {
 		return
 	}
+	if p.Type == "" {
+		p.Type = "C" // the query of those that compute has no column for it
+	}
 	row := Process{
 		PID: p.PID, Type: p.Type, Name: textline.OneLine(p.Name, maxText), Used: p.Used, GI: p.GI, CI: p.CI,
 		uuid: p.UUID, bus: p.BusID, index: p.GPU,
