@@ -38,6 +38,14 @@ func Compare(a, b incident.Trial) incident.Comparison {
 	slices.SortStableFunc(c.changes, order)
 	slices.SortStableFunc(c.expected, order)
 	a.Samples, b.Samples = nil, nil
+	for _, list := range []*[]incident.Change{&c.changes, &c.expected} {
+		if *list == nil {
+			*list = []incident.Change{}
+		}
+	}
+	if c.unknown == nil {
+		c.unknown = []string{}
+	}
 	r := incident.Comparison{Schema: incident.ComparisonSchema, A: a, B: b, Changes: c.changes, Expected: c.expected, Unknown: c.unknown}
 	r.Effect = effect(a, b)
 	r.Says = says(r)
