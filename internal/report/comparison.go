@@ -72,7 +72,7 @@ func (v *comparisonView) effectVariants() []string {
 		}
 	}
 	long = cmp.Or(long, v.Says)
-	short := map[string]string{"helped": "failed before, passed after", "did_not_help": "failed before and after, in the same way", "another_failure": "failed before and after, not in the same way", "made_worse": "passed before, failed after", "both_passed": "both passed"}[v.Effect]
+	short := map[string]string{"helped": "it helped: failed before, passed after", "did_not_help": "it did not help: failed before and after, in the same way", "another_failure": "failed before and after, not in the same way", "made_worse": "it made it worse: passed before, failed after", "both_passed": "both passed"}[v.Effect]
 	return []string{long, cmp.Or(short, "not known")}
 }
 
