@@ -163,9 +163,9 @@ def memory(loop, o):
     kept = loop.json("incident", "show", kept["id"])
     by = {t["by"] for t in kept["trials"]}
     hold("the incident has the whole story", by >= {"run", "boundary", "verify", "recheck"}, sorted(by))
-    hold("its acts are the verifications", [a["kind"] for a in kept["acts"]].count("verified") == 2, kept["acts"])
+    hold("its acts are the verifications", [a["kind"] for a in kept["acts"]].count("verified") == 3, kept["acts"])
     text = loop("incident", "show", kept["id"], status=0).stdout
-    hold("it can be read", "confirmed" in text and "--batch-size" in text, text)
+    hold("it can be read", "confirmed" in text and "micro-batch" in text, text)
     print("  show: %d trials by %s, %s" % (len(kept["trials"]), ", ".join(sorted(by)), kept["status"]))
 
     # The same failure again is a regression of the same incident.
