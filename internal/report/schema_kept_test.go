@@ -91,7 +91,7 @@ func reachable(t reflect.Type, seen *[]reflect.Type) {
 			}
 		}
 		*seen = append(*seen, t)
-		if elsewhere[t] == "" {
+		if elsewhere[t] == "" || len(*seen) == 1 {
 			for i := range t.NumField() {
 				reachable(t.Field(i).Type, seen)
 			}
@@ -107,8 +107,8 @@ func commentedSchema(t *testing.T, typ reflect.Type, id, file string) []byte {
 	comments := commentsOf(t)
 	defs := map[string]any{}
 	var root map[string]any
-	for _, typ := range types {
-		if s := elsewhere[typ]; s != "" {
+	for i, typ := range types {
+		if s := elsewhere[typ]; s != "" && i > 0 {
 			defs[defName(typ)] = map[string]any{"type": "object", "description": s}
 			continue
 		}
