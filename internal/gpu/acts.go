@@ -584,6 +584,9 @@ func (b *builder) limits(r *incident.Holders) {
 		}
 		limit("%s listed without a device that is known: %s", several(n, "process was", "processes were"), pidList(pids))
 	}
+	if b.host != nil && len(r.Devices) == 0 && len(b.host.Openers) > 0 {
+		limit("device files are open in %s; which device each of them uses, and how much it holds, is not known", several(len(b.host.Openers), "process", "processes")+" ("+pidList(b.host.Openers)+")")
+	}
 	if b.host != nil && b.host.Searched && !b.host.OpenersAll && len(r.Devices) > 0 {
 		limit("which processes of other users have a device open can be seen by the administrator only")
 	}

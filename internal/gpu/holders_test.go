@@ -341,6 +341,35 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// TestHungWithOpenDevices: where the tool hangs, the processes that have a device open are
+// named all the same.
+func TestHungWithOpenDevices(t *testing.T) {
+	m := newMachine(t)
+	m.file("proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: NVIDIA L4\nDevice Minor: 0\n")
+	m.process(proc{pid: 4711, args: []string{"python", "train.py"}, parent: 40, uid: 1000, open: []string{node0}})
+	m.says["nvidia-smi"], m.errs["nvidia-smi"] = "", context.DeadlineExceeded
+	r := m.look(t)
+	if r.Status != incident.HoldersNoAnswer || len(r.Devices) != 1 || len(r.Devices[0].Opened) != 1 || r.Devices[0].Opened[0].PID != 4711 || r.Devices[0].Opened[0].Whose != incident.HolderYours {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestHiddenProcesses: /proc that hides others' processes leaves open whose they are.
+func TestHiddenProcesses(t *testing.T) {
+	m := newMachine(t)
+	if err := os.RemoveAll(filepath.Join(m.root, "proc", "1")); err != nil {
+		t.Fatal(err)
+	}
+	m.smi([]int{20010}, "0 4711 20000 python")
+	r := m.look(t)
+	if h := holder(t, r, 4711); h.State != incident.HolderNotShown || h.Whose != incident.HolderNobodys || r.Place.Processes != gpu.SeesOwn {
+		t.Errorf("%+v, %+v", h, r.Place)
+	}
+	if got := advice(r); !slices.Equal(got, []string{"look 4711"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestFilesOfAMDGPU: where no tool is installed, what the driver's own files say counts.
 func TestFilesOfAMDGPU(t *testing.T) {
 	m := newMachine(t)

@@ -22,6 +22,7 @@ type holdersPage struct {
 	Devices, Holders [][]string
 	Left             int64 // holders beyond holderRows
 	Details          []string
+	Opened           []string
 	Strays           []string
 	Acts             []holdersSection
 	Unseen           []string
@@ -41,7 +42,7 @@ type holdersSection struct {
 
 // page gathers the parts of a page.
 func (v *holdersView) page() *holdersPage {
-	p := &holdersPage{Title: v.title(), Answer: sentence(upper(v.Says)), More: v.answer()[1:], Tone: "plain", Limits: v.Limits, Taken: v.Taken, Tool: v.Tool, Schema: v.Schema}
+	p := &holdersPage{Title: v.title(), Answer: sentence(upper(v.Says)), More: v.answer()[1:], Tone: "plain", Opened: v.openedLines(), Limits: v.Limits, Taken: v.Taken, Tool: v.Tool, Schema: v.Schema}
 	if v.Status != incident.HoldersAnswered {
 		p.Tone = "open"
 	}

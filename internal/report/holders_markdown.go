@@ -34,6 +34,7 @@ func writeHoldersMarkdown(w io.Writer, h *incident.Holders, o Options) error {
 			d.item("- ", "", s)
 		}
 	}
+	d.sentences("Who has a device open", v.openedLines())
 	d.sentences("Contexts beside the own device", p.Strays)
 	d.sentences("Memory in use that no process accounts for", p.Unseen)
 	for _, s := range p.Acts {

@@ -62,6 +62,8 @@ func holdersShapes() map[string]*incident.Holders {
 	empty := &gpu.Host{Self: gpu.Self{Host: "node-3", UID: 1000, Now: now}, Sees: gpu.SeesAll, Presence: gpu.Presence{PCI: map[string][]string{}}, Procs: map[int]*gpu.Proc{}}
 	hung := &gpu.State{Asked: []gpu.Asked{{Tool: "nvidia-smi", Command: "nvidia-smi", Answer: gpu.DidNotAnswer}}}
 	driver := *empty
+	driver.Openers, driver.Searched = []int{555}, true
+	driver.Procs = map[int]*gpu.Proc{555: host.Procs[555]}
 	driver.Presence.DriverDevices = []gpu.DriverDevice{{BusID: "0000:01:00.0", Name: "NVIDIA L4", UUID: "GPU-1", Minor: 0}}
 	return map[string]*incident.Holders{
 		"all":     gpu.Holders(st, host, nil, "1.0", ""),

@@ -28,6 +28,12 @@ func writeHoldersText(w io.Writer, h *incident.Holders, o Options) error {
 		})
 	}
 	p.holdersTables(v)
+	if lines := v.openedLines(); len(lines) > 0 {
+		p.section("Who has a device open")
+		for i, s := range lines {
+			p.at(1+min(i/2, 4), func() { p.para(2, "- ", sentence(s)) })
+		}
+	}
 	p.holdersStrays(v)
 	p.holdersUnseen(v)
 	p.holdersActs(v)

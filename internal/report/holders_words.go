@@ -302,3 +302,30 @@ func (v *holdersView) unseen() []unseenGroup {
 	}
 	return out
 }
+
+// openedLines name the processes that have a device open and that no tool lists, where nothing
+// else says who holds its memory.
+func (v *holdersView) openedLines() []string {
+	var out []string
+	for i := range v.Devices {
+		d := &v.Devices[i]
+		if len(d.Opened) == 0 || d.Unseen != nil {
+			continue // the reasons for what is unseen name them
+		}
+		var who []string
+		for j := range d.Opened {
+			h := &d.Opened[j]
+			command := h.Command
+			if command == "" {
+				command = h.Name
+			}
+			who = append(who, fmt.Sprintf("%d (%s, %s)", h.PID, whoseWords(h), cut(command, 40)))
+		}
+		name := "device " + deviceNumber(d)
+		if d.Index == nil {
+			name = "the device at " + oneLine(d.BusID)
+		}
+		out = append(out, fmt.Sprintf("%s is open in %s %s, which alone holds no memory", name, map[bool]string{true: "process", false: "processes"}[len(who) == 1], listed(who, 6)))
+	}
+	return out
+}
