@@ -147,6 +147,9 @@ JSON too. Colours appear on a terminal only, and not where NO_COLOR is set.
 | 3 | a fault was found, and `+"`--fail-on fault`"+` asked for this status; not verified; a regression |
 | 4 | inconclusive: what was tried shows neither yes nor no |
 | 130 | interrupted |
+
+`+"`inquest run`"+` returns the status of the command that it runs: its own, 128 and the signal's number where a signal ended
+it, 126 where it could not be executed, 127 where it was not found.
 `, root.Long)
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -164,3 +164,35 @@ func TestRunStopKey(t *testing.T) {
 	s.typeKeys("exit\r")
 	c.Wait()
 }
+
+// Behind a pipe the terminal is not this program's: it stays as it is, and its interrupt comes
+// to the command once, from the system.
+func TestRunPiped(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs python3")
+	}
+	c := exec.Command("sh", "-c", `inquest run --no-diagnose --sample 0 --store "$1" "$2" -uc "$3" | (trap "" INT; cat)`, "sh", t.TempDir(), python, `
+import os, signal, sys, time
+n = 0
+def count(*_):
+    global n
+    n += 1
+signal.signal(signal.SIGINT, count)
+print("terminals", os.isatty(0), os.isatty(1), os.isatty(2), os.get_terminal_size(2).columns, "of", os.getpgrp() == os.tcgetpgrp(0))
+end = time.time() + 20
+while not n and time.time() < end:
+    time.sleep(0.02)
+time.sleep(0.3)
+print("interrupts", n)
+`)
+	s := onTerminal(t, c)
+	if shown := s.until(" of True"); !strings.Contains(shown, "terminals True False True 97") {
+		t.Errorf("%q", shown)
+	}
+	s.typeKeys("\x03")
+	if shown := s.until("interrupts 1"); !strings.Contains(shown, "\r\n") {
+		t.Errorf("%q: the terminal is raw", shown)
+	}
+	c.Wait()
+}

@@ -27,8 +27,8 @@ type Options struct {
 	Log io.Writer
 	// In, Out and Err are the streams that the command would have without this program. Out and
 	// Err may be nil: then output is only kept. In may be nil: the null device. Where Out or Err
-	// is a terminal the command gets a pseudo-terminal in its place, and where In is one as well
-	// what is typed there goes to it.
+	// is a terminal the command gets a pseudo-terminal in its place; where In and Out are, In is
+	// that terminal too, and the command has a session of its own on it.
 	In, Out, Err *os.File
 	// Forward says that the command stands in the place of this process: it gets the signals
 	// that this process gets, which does not die of them, and stays in its process group.
@@ -110,6 +110,9 @@ func Run(ctx context.Context, o Options) Result {
 	r.Exit.OOMKills, r.Exit.AtLimit = smp.kills()
 	r.Exit.Stopped = <-stopped
 	r.MidLine = s.finish()
+	if child.group {
+		child.sweep()
+	}
 	beside.Wait()
 	return ended(r, log, &notes)
 }
@@ -208,8 +211,6 @@ func (c *child) limit(ctx context.Context, timeout time.Duration, over <-chan st
 		c.stop(atOnce)
 		<-over
 	}
-	// What the command started may have outlived it.
-	c.sweep()
 	return why
 }
 

@@ -80,22 +80,17 @@ func (c *child) signal(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGWINCH:
 		if t != nil {
-			t.resize() // the system tells the command
-			return
+			t.resize()
+		}
+		if c.streams.session() {
+			return // the system has told the command
 		}
 	case syscall.SIGCONT:
-		if t != nil {
+		if c.streams.session() {
 			t.resume()
 		}
 	case syscall.SIGINT, syscall.SIGQUIT:
-		switch {
-		case t != nil && !t.typed:
-			// It was typed where this process, but not the command, has its terminal.
-			if g := t.foreground(); g > 0 {
-				unix.Kill(-g, sig)
-				return
-			}
-		case t == nil && inForeground():
+		if !c.streams.session() && inForeground() {
 			return // the terminal has sent it to the command as well
 		}
 	}
@@ -109,7 +104,7 @@ func (c *child) kill(sig syscall.Signal, all bool) {
 	if c.ended {
 		return
 	}
-	if all && (c.group || c.streams.terminal != nil) {
+	if all && (c.group || c.streams.session()) {
 		unix.Kill(-c.process.Pid, sig)
 		return
 	}
@@ -125,10 +120,10 @@ func (c *child) stop(how force) {
 	}
 }
 
-// sweep ends what is left of the command's process group once it has ended. A group that has
-// members keeps its number.
+// sweep ends what is left of the command's own process group once it has ended, so that nothing
+// of one trial holds memory in the next. A group that has members keeps its number.
 func (c *child) sweep() {
-	if c.group || c.streams.terminal != nil {
+	if c.group {
 		unix.Kill(-c.process.Pid, syscall.SIGKILL)
 	}
 }

@@ -50,7 +50,11 @@ func openStreams(o Options, log *logWriter, n *notes) (*streams, error) {
 		if outTerminal {
 			shown = o.Out
 		}
-		t, err := openTerminal(o.In, shown)
+		in := o.In
+		if !outTerminal || !isTerminal(in) {
+			in = nil
+		}
+		t, err := openTerminal(in, shown)
 		if err != nil {
 			n.add("no pseudo-terminal could be made, so that the command writes to pipes: " + err.Error())
 			outTerminal, errTerminal = false, false
@@ -97,6 +101,9 @@ func openStreams(o Options, log *logWriter, n *notes) (*streams, error) {
 	}
 	return s, nil
 }
+
+// session reports whether the command has a session of its own, on the pseudo-terminal.
+func (s *streams) session() bool { return s.terminal != nil && s.terminal.typed }
 
 // sameFile reports whether two streams go to the same place, which none is too.
 func sameFile(a, b *os.File) bool {

@@ -24,8 +24,6 @@ func (t *terminal) resize() {}
 
 func (t *terminal) resume() {}
 
-func (t *terminal) foreground() int { return 0 }
-
 func (t *terminal) leave() {}
 
 func (s *streams) attributes(group bool) *syscall.SysProcAttr { return nil }

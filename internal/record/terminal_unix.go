@@ -14,19 +14,23 @@ import (
 	"golang.org/x/term"
 )
 
-// A terminal is a pseudo-terminal between the command and the user's terminal. The command is
-// the first of a session of its own on the inner one, whose line discipline makes signals of the
-// keys that are typed and edits lines; the user's one, raw meanwhile, only passes keys and
-// output on, as with script(1).
+// A terminal is a pseudo-terminal between the command and the user's terminal. Where the user's is
+// both read and written, the command is the first of a session of its own on the inner one, whose
+// line discipline makes signals of the keys that are typed and edits lines; the user's one, raw
+// meanwhile, only passes keys and output on, as with script(1).
 //
-// One key needs help. A process group whose parent is in another session is not stopped by the
+// Where something else is read or written the user's terminal belongs to others too: a pager
+// behind the command, a question on /dev/tty. Then the inner one only stands for what the command
+// prints: session, process group, keys and signals stay as they are.
+//
+// In a session of its own one key needs help. A process group whose parent is in another session is not stopped by the
 // terminal's stop key, because nobody there could resume it. Where the command does not itself
 // handle that signal, it is stopped here, and so is this process with its group: their shell sees
 // a stopped job, and resuming it resumes both.
 type terminal struct {
 	master, inner *os.File
 	outer         *os.File // the user's, whose mode and size count
-	typed         bool     // keys come from outer: it is the command's standard input as well
+	typed         bool     // keys come from outer, and the command has a session of its own
 
 	wake [2]*os.File // a byte ends the wait for keys
 
@@ -45,10 +49,10 @@ func isTerminal(f *os.File) bool {
 }
 
 // openTerminal makes a pseudo-terminal of the mode and the size of the user's, which shows what
-// the command prints on shown; in is the user's standard input and may be nil.
+// the command prints on shown; keys come from in, unless it is nil.
 func openTerminal(in, shown *os.File) (*terminal, error) {
 	t := &terminal{outer: shown}
-	if isTerminal(in) {
+	if in != nil {
 		t.outer, t.typed = in, true
 	}
 	var err error
@@ -57,6 +61,9 @@ func openTerminal(in, shown *os.File) (*terminal, error) {
 	}
 	mode, err := ioctl(t.outer, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, getMode) })
 	if err == nil {
+		if !t.typed {
+			mode.Oflag &^= unix.OPOST // the user's terminal, which is not raw, adds the returns
+		}
 		_, err = ioctl(t.inner, func(fd int) (int, error) { return 0, unix.IoctlSetTermios(fd, setMode, mode) })
 	}
 	if err == nil && t.typed {
@@ -73,21 +80,13 @@ func openTerminal(in, shown *os.File) (*terminal, error) {
 
 // attributes say in which process group, session and terminal the command starts.
 func (s *streams) attributes(group bool) *syscall.SysProcAttr {
-	switch t := s.terminal; {
-	case t == nil && group:
+	switch {
+	case s.session():
+		return &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	case group:
 		return &syscall.SysProcAttr{Setpgid: true}
-	case t == nil:
-		return nil
-	default:
-		at := 2
-		for fd, f := range []*os.File{s.in, s.out} {
-			if f == t.inner {
-				at = fd
-				break
-			}
-		}
-		return &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: at}
 	}
+	return nil
 }
 
 // enter takes the user's terminal for command, as long as this process is in its foreground, and
@@ -97,20 +96,20 @@ func (t *terminal) enter(command int) {
 	t.command = command
 	t.mu.Unlock()
 	if t.typed {
-		t.raw()
+		t.raw(false)
 		go t.keys()
 	}
 }
 
 // raw makes the user's terminal raw where it is this process's to change, and reports whether it
-// is raw.
-func (t *terminal) raw() bool {
+// is raw. With again it makes it so in any case: a shell may have changed it meanwhile.
+func (t *terminal) raw(again bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over || !t.typed {
 		return false
 	}
-	if t.saved != nil {
+	if t.saved != nil && !again {
 		return true
 	}
 	if !inForeground() {
@@ -120,7 +119,9 @@ func (t *terminal) raw() bool {
 	if err != nil {
 		return false
 	}
-	t.saved = state
+	if t.saved == nil {
+		t.saved = state
+	}
 	return true
 }
 
@@ -155,7 +156,7 @@ func (t *terminal) resize() {
 
 // resume is called when this process was resumed.
 func (t *terminal) resume() {
-	t.raw()
+	t.raw(true)
 	t.resize()
 	if g := t.foreground(); g > 0 {
 		unix.Kill(-g, unix.SIGCONT)
@@ -187,7 +188,7 @@ func (t *terminal) keys() {
 	for {
 		wait := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}, {Fd: int32(in), Events: unix.POLLIN}}
 		timeout := -1
-		if !t.raw() {
+		if !t.raw(false) {
 			wait, timeout = wait[:1], 200 // a shell that brings a job to the foreground need not say so
 		}
 		n, err := unix.Poll(wait, timeout)
