@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -12,12 +11,6 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/incident"
 )
-
-const trialsSchemaFile = "../../docs/trials.schema.json"
-
-func TestTrialsSchemaIsCurrent(t *testing.T) {
-	compare(t, trialsSchemaFile, commentedSchema(t, reflect.TypeFor[incident.Trials](), incident.TrialsSchema, trialsSchemaFile))
-}
 
 // boundarySample is a search of n values of which those up to largest pass.
 func boundarySample(n, largest int) *incident.Trials {
