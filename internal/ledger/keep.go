@@ -19,9 +19,31 @@ import (
 // unit by itself. A unit that failed belongs to the incident of its scenario and fingerprint;
 // a trial that was made for an incident belongs to that, whatever came of it.
 func Keep(trials []incident.Trial, acts []incident.Act) []incident.Kept {
+	return gather(trials, acts).all(true)
+}
+
+// Outline is Keep without NotHelped: that each trial need not be held against the first makes
+// lists of large stores fast.
+func Outline(trials []incident.Trial, acts []incident.Act) []incident.Kept {
+	return gather(trials, acts).all(false)
+}
+
+// KeepOne is the incident that Keep returns with this id, null where there is none.
+func KeepOne(trials []incident.Trial, acts []incident.Act, id string) *incident.Kept {
+	k := gather(trials, acts)
+	f := k.files[id]
+	if f == nil {
+		return nil
+	}
+	kept := k.kept(f, true)
+	return &kept
+}
+
+// gather sorts trials and acts into the incidents that they are of.
+func gather(trials []incident.Trial, acts []incident.Act) *keeping {
 	acts = slices.Clone(acts)
 	slices.SortFunc(acts, func(a, b incident.Act) int { return byTime(a.At, b.At, a.ID, b.ID) })
-	k := keeping{files: map[string]*file{}, byID: map[string]*incident.Trial{}, same: map[string]string{}}
+	k := &keeping{files: map[string]*file{}, byID: map[string]*incident.Trial{}, same: map[string]string{}}
 	for i := range trials {
 		k.byID[trials[i].ID] = &trials[i]
 	}
@@ -33,19 +55,29 @@ func Keep(trials []incident.Trial, acts []incident.Act) []incident.Kept {
 	for i := range acts {
 		k.act(&acts[i])
 	}
+	return k
+}
+
+// all are the incidents in the order of their ids.
+func (k *keeping) all(whole bool) []incident.Kept {
 	ids := sortedKeys(k.files, nil)
 	out := make([]incident.Kept, 0, len(ids))
-	also := map[string][]string{}
-	for from, to := range k.same {
-		also[to] = append(also[to], from)
-	}
 	for _, id := range ids {
-		kept := k.files[id].kept(k.byID)
-		kept.Also = append(kept.Also, also[id]...)
-		slices.Sort(kept.Also)
-		out = append(out, kept)
+		out = append(out, k.kept(k.files[id], whole))
 	}
 	return out
+}
+
+// kept tells one incident; whole says that NotHelped is asked for.
+func (k *keeping) kept(f *file, whole bool) incident.Kept {
+	kept := f.kept(k.byID, whole)
+	for from, to := range k.same {
+		if to == f.id {
+			kept.Also = append(kept.Also, from)
+		}
+	}
+	slices.Sort(kept.Also)
+	return kept
 }
 
 // IncidentID is the id of the failure with this fingerprint in this scenario, in every store.
@@ -332,9 +364,14 @@ func (f *file) ownFailure(u *unit) bool {
 }
 
 // kept tells the incident.
-func (f *file) kept(byID map[string]*incident.Trial) incident.Kept {
+func (f *file) kept(byID map[string]*incident.Trial, whole bool) incident.Kept {
 	k := incident.Kept{Schema: incident.KeptSchema, ID: f.id, Fingerprint: f.fingerprint, Scenario: f.scenario, Status: incident.Open,
 		FollowUp: []string{}, NotHelped: []incident.NotHelped{}, Also: []string{}, Table: []incident.KeptRow{}, Trials: []incident.Trial{}, Acts: []incident.Act{}, Problems: []string{}}
+	n := 0
+	for _, u := range f.units {
+		n += len(u.trials)
+	}
+	k.Trials = make([]incident.Trial, 0, n)
 	for _, u := range f.units {
 		for _, t := range u.trials {
 			bare := *t
@@ -384,7 +421,7 @@ func (f *file) kept(byID map[string]*incident.Trial) incident.Kept {
 	if f.undiagnosed {
 		k.Problems = append(k.Problems, "no diagnosis names this failure: trials are taken for the same by how they ended only")
 	}
-	f.judge(&k, origin, byID)
+	f.judge(&k, origin, byID, whole)
 	return k
 }
 

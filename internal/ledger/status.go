@@ -40,7 +40,7 @@ type standing struct {
 //	regressed   it was confirmed, and failed in the same way again
 //
 // Closing is apart from that.
-func (f *file) judge(k *incident.Kept, origin *unit, byID map[string]*incident.Trial) {
+func (f *file) judge(k *incident.Kept, origin *unit, byID map[string]*incident.Trial, whole bool) {
 	s := &standing{file: f, kept: k, byID: byID, origin: origin, reverted: map[string]bool{}}
 	if origin != nil {
 		s.base = origin.best
@@ -69,7 +69,7 @@ func (f *file) judge(k *incident.Kept, origin *unit, byID map[string]*incident.T
 			s.unit(h.unit)
 		}
 	}
-	if k.Fix == nil || k.Status != incident.Regressed {
+	if whole {
 		s.notHelped()
 	}
 	if k.Cause != nil && s.named != "" && k.Status == incident.Confirmed {
@@ -304,6 +304,9 @@ func (s *standing) confirmedWords() string {
 	return says
 }
 
+// maxNotHelped bounds the changes that are listed of one incident, as after a sweep.
+const maxNotHelped = 100
+
 // notHelped names the changes that were tried and did not help, until one did.
 func (s *standing) notHelped() {
 	if s.origin == nil {
@@ -335,6 +338,10 @@ func (s *standing) notHelped() {
 			text += "; take it back: " + reversed(c.Changes)
 		}
 		k.NotHelped = append(k.NotHelped, incident.NotHelped{Changes: c.Changes, Trial: t.ID, Text: text})
+		if len(k.NotHelped) == maxNotHelped {
+			k.Problems = append(k.Problems, fmt.Sprintf("of the changes that did not help only the first %d are listed", maxNotHelped))
+			break
+		}
 	}
 }
 

@@ -51,7 +51,8 @@ func (s *Store) Find(ctx context.Context, name string, acts ...incident.Act) (*i
 	if err != nil {
 		return nil, err
 	}
-	k, err := find(ledger.Keep(c.Trials, slices.Concat(c.Acts, acts)), name)
+	acts = slices.Concat(c.Acts, acts)
+	k, err := find(ledger.Outline(c.Trials, acts), name)
 	if err != nil {
 		for i := range c.Trials {
 			if t := &c.Trials[i]; t.ID == name {
@@ -60,6 +61,7 @@ func (s *Store) Find(ctx context.Context, name string, acts ...incident.Act) (*i
 		}
 		return nil, err
 	}
+	k = ledger.KeepOne(c.Trials, acts, k.ID)
 	s.explain(k)
 	ledger.Tabulate(k)
 	k.Problems = append(k.Problems, c.Problems...)

@@ -300,7 +300,7 @@ func (s *Store) view(ctx context.Context, contents bool) (*view, error) {
 	}
 	v.problems = problems
 	c := newContents(all, problems)
-	v.lines = lines(ledger.Keep(c.Trials, c.Acts))
+	v.lines = lines(ledger.Outline(c.Trials, c.Acts))
 	if damaged {
 		ix.close()
 		ix, fresh = nil, false
