@@ -133,10 +133,19 @@ func (u *unit) explicit() string {
 	return ""
 }
 
+// decided is the joint diagnosis of its processes, where that says which failed first. One that
+// cannot order their failures prefers one of them by its place: that names no failure.
+func (u *unit) decided() *incident.Incident {
+	if u.joint == nil || u.joint.Diagnosis == nil || u.joint.Diagnosis.FirstFaultStanding == incident.Undecidable {
+		return nil
+	}
+	return u.joint.Diagnosis
+}
+
 // fingerprint is that of its failure, and whether a diagnosis gave it.
 func (u *unit) fingerprint() (print string, diagnosed bool) {
-	if u.joint != nil && u.joint.Diagnosis != nil && u.joint.Diagnosis.Fingerprint != "" {
-		return u.joint.Diagnosis.Fingerprint, true
+	if d := u.decided(); d != nil && d.Fingerprint != "" {
+		return d.Fingerprint, true
 	}
 	if v := u.best.Verdict; v != nil && v.Fingerprint != "" {
 		return v.Fingerprint, true
@@ -411,8 +420,10 @@ func (f *file) kept(byID map[string]*incident.Trial, whole bool) incident.Kept {
 				k.Cause = &incident.KeptCause{Entry: v.Cause, Title: v.Cause, Standing: v.Standing}
 			}
 		}
-		if j := origin.joint; j != nil && j.Diagnosis != nil {
-			Explain(&k, j.Diagnosis)
+		if d := origin.decided(); d != nil {
+			Explain(&k, d)
+		} else if origin.joint != nil {
+			k.Problems = append(k.Problems, "diagnosed together, the failures of its processes cannot be ordered: the one with the best words of its own is told")
 		}
 	}
 	if k.Title == "" {
