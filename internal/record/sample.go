@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
@@ -49,8 +48,13 @@ const share = 0.004
 const (
 	firstTick = 10 * time.Millisecond
 	tick      = 100 * time.Millisecond
-	slowest   = 30 * time.Second // however much a look costs
+	slowTick  = 250 * time.Millisecond // where samples are far apart
+	slowest   = 30 * time.Second       // however much a look costs
 )
+
+// waking is what it costs this program to wake up for a look, beside the look itself: measured
+// on a busy machine with two CPUs.
+const waking = 200 * time.Microsecond
 
 // stopWait bounds how long stop waits for a look that is under way.
 const stopWait = 250 * time.Millisecond
@@ -97,8 +101,10 @@ func (s *sampler) run() {
 			return false
 		}
 	}
-	runtime.LockOSThread() // busy is of this thread
-	defer runtime.UnlockOSThread()
+	longest := min(max(tick, s.every/4), slowTick)
+	if s.every < tick {
+		longest = max(s.every, firstTick)
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	next := firstTick
@@ -113,14 +119,17 @@ func (s *sampler) run() {
 			return
 		case <-timer.C:
 		}
-		before := busy()
+		begun, before := time.Now(), busy()
 		l, alive := s.memory.look(cancelled)
 		cost := busy() - before
+		if all := time.Since(begun); cost < 0 || cost > all {
+			cost = all // another thread went on with it
+		}
 		if alive {
 			s.take(l)
 		}
-		next = min(2*next, max(min(tick, s.every), firstTick))
-		wait := max(next, s.pace.after(cost))
+		next = min(2*next, longest)
+		wait := max(next, s.pace.after(cost+waking))
 		s.mu.Lock()
 		s.peaks.apart = wait
 		s.mu.Unlock()

@@ -41,7 +41,8 @@ func (w *procWatcher) look(cancelled func() bool) (look, bool) {
 	if now := time.Now(); !now.Before(w.search) {
 		before := busy()
 		w.tree.find(cancelled)
-		w.search = now.Add(min(time.Duration(float64(busy()-before)/(share/2)), slowest))
+		cost := min(max(busy()-before, 0), time.Since(now))
+		w.search = now.Add(min(time.Duration(float64(cost)/(share/2)), slowest))
 	}
 	l := w.tree.memory(cancelled)
 	// The limit that counts is that of the process with the largest address space, which may set
@@ -97,7 +98,7 @@ func fileSystem(dir string) (used, size, free int64, ok bool) {
 const rusageThread = 1
 
 // busy is the time that this thread has kept a CPU busy. A goroutine may move to another thread
-// between two calls; whoever measures with it locks itself to its thread.
+// between two calls: then their difference means nothing.
 func busy() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(rusageThread, &r); err != nil {
