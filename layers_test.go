@@ -55,7 +55,10 @@ var layers = []struct{ pkg, may string }{
 	// What is recorded and tried is stored: these three speak in stored results, and gpu in the
 	// holders of memory.
 	{"internal/gpu", "internal/evidence internal/incident internal/redact internal/format/*"},
-	{"internal/record", "internal/evidence internal/incident internal/redact internal/gpu"},
+	// A command is started by what stands alone, before the rest of the program is initialised.
+	{"internal/process", ""},
+	{"internal/early", "internal/process"},
+	{"internal/record", "internal/evidence internal/incident internal/redact internal/gpu internal/process"},
 	{"internal/trial", "internal/evidence internal/incident internal/redact internal/gpu internal/format/*"},
 	// Which trials are one incident, and what changed between two, is worked out apart from how
 	// they are kept.
@@ -77,19 +80,19 @@ const everywhere = "internal/lazyre"
 // sensitive says which packages may use what is heavy or touches the world
 // outside. A trailing / matches everything below.
 var sensitive = []struct{ imports, may, why string }{
-	{"os/exec", "internal/gpu internal/record internal/trial internal/cli internal/repair/repairtest", "the vendors' tools, the user's command when asked, a browser, and tests that kill a process; nothing else starts one"},
+	{"os/exec", "internal/gpu internal/process internal/record internal/trial internal/cli internal/repair/repairtest", "the vendors' tools, the user's command when asked, a browser, and tests that kill a process; nothing else starts one"},
 	{"net/http", "internal/reader/mlflow", "nothing leaves the machine but a request to the address that the user names"},
 	{"zombiezen.com/go/sqlite", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},
 	{"zombiezen.com/go/sqlite/", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},
 	{"github.com/parquet-go/parquet-go", "internal/format/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
 	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/kube", "knowledge and configuration files"},
-	{"os", "internal/artifact internal/engine internal/cli internal/gpu internal/record internal/trial internal/store internal/bundle internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"os", "internal/artifact internal/engine internal/cli internal/gpu internal/process internal/early internal/record internal/trial internal/store internal/bundle internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 
 // clock lists who may read the time of day.
-const clock = "internal/gpu internal/record internal/trial internal/store internal/cli cmd/*"
+const clock = "internal/gpu internal/process internal/early internal/record internal/trial internal/store internal/cli cmd/*"
 
 func matches(patterns, pkg string) bool {
 	for _, p := range strings.Fields(patterns) {

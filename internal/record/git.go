@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/process"
 	"github.com/inquest-dev/inquest/internal/redact"
 )
 
@@ -32,7 +33,7 @@ func gitState(ctx context.Context, dir string) (g *incident.Git, problem string)
 	g = &incident.Git{Root: root}
 	common := store
 	if b, ok := readShort(filepath.Join(store, "commondir")); ok {
-		common = within(store, b)
+		common = process.Within(store, b)
 	}
 	head, ok := readShort(filepath.Join(store, "HEAD"))
 	if !ok {
@@ -72,7 +73,7 @@ func findGit(dir string) (root, store string) {
 				}
 			} else if b, ok := readShort(p); ok {
 				if to, ok := strings.CutPrefix(b, "gitdir: "); ok {
-					return dir, within(dir, to)
+					return dir, process.Within(dir, to)
 				}
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/process"
 )
 
 // Bounds of what is read of a Python's packages.
@@ -84,7 +86,7 @@ func first(words []string) string {
 // lookPath finds a program as the system would: name itself where it has a slash, else in PATH.
 func lookPath(name, dir string, vars variables) string {
 	if strings.ContainsRune(name, filepath.Separator) || filepath.IsAbs(name) {
-		if p := within(dir, name); executable(p) {
+		if p := process.Within(dir, name); executable(p) {
 			return p
 		}
 		return ""
@@ -94,7 +96,7 @@ func lookPath(name, dir string, vars variables) string {
 			d = "."
 		}
 		for _, suffix := range suffixes() {
-			if p := filepath.Join(within(dir, d), name+suffix); executable(p) {
+			if p := filepath.Join(process.Within(dir, d), name+suffix); executable(p) {
 				return p
 			}
 		}

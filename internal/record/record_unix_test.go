@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,7 +74,7 @@ func TestNotStarted(t *testing.T) {
 		var log bytes.Buffer
 		o.Log = &log
 		r := Run(context.Background(), o)
-		if r.Exit.Error == "" || r.Exit.Status != notFound || !strings.Contains(log.String(), r.Exit.Error) {
+		if r.Exit.Error == "" || r.Exit.Status != 127 || !strings.Contains(log.String(), r.Exit.Error) {
 			t.Errorf("%q in %q: %+v, log %q", o.Command, o.Dir, r.Exit, log.String())
 		}
 	}
@@ -116,52 +115,3 @@ func TestStuckLog(t *testing.T) {
 type stuck struct{ until chan struct{} }
 
 func (s *stuck) Write(p []byte) (int, error) { <-s.until; return len(p), nil }
-
-// failing fails while on is set.
-type failing struct {
-	mu   sync.Mutex
-	on   bool
-	kept bytes.Buffer
-}
-
-func (f *failing) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.on {
-		return 0, syscall.ENOSPC
-	}
-	return f.kept.Write(p)
-}
-
-func (f *failing) set(on bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.on = on
-}
-
-// What a log refused is marked where it is missing, once the log takes something again.
-func TestLogMarksGap(t *testing.T) {
-	f := &failing{}
-	l := newLog(f)
-	settle := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for len(l.waiting) > 0 || l.writing {
-			l.changed.Wait()
-		}
-	}
-	l.write([]byte("one\n"))
-	settle()
-	f.set(true)
-	l.write([]byte("two\n"))
-	settle()
-	f.set(false)
-	l.write([]byte("three\n"))
-	taken, err := l.close()
-	if want := "one\n\n[inquest: 4 bytes of output are missing here: the log could not be written]\nthree\n"; f.kept.String() != want {
-		t.Errorf("log %q, want %q", f.kept.String(), want)
-	}
-	if taken != 10 || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "4 bytes are missing") {
-		t.Errorf("took %d, %v", taken, err)
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/inquest-dev/inquest/internal/process"
 	"github.com/inquest-dev/inquest/internal/redact"
 )
 
@@ -44,7 +45,7 @@ func Scenario(dir string, command []string) string {
 func remoteOfStore(store string) string {
 	common := store
 	if b, ok := readShort(filepath.Join(store, "commondir")); ok {
-		common = within(store, b)
+		common = process.Within(store, b)
 	}
 	return remoteOf(filepath.Join(common, "config"))
 }

@@ -1,4 +1,4 @@
-package record
+package process
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ func variable(env []string, name string) string {
 	return ""
 }
 
-// within is name as seen from dir, the folder that a command starts in.
-func within(dir, name string) string {
+// Within is name as seen from dir, the folder that a command starts in.
+func Within(dir, name string) string {
 	if dir == "" || filepath.IsAbs(name) {
 		return name
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package record
+package process
 
 import (
 	"errors"
@@ -13,8 +13,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/inquest-dev/inquest/internal/incident"
 )
 
 // lookUp finds the program that a shell would run for name in dir with env: a name with a
@@ -33,11 +31,11 @@ func lookUp(name, dir string, env []string) (string, error) {
 		if !strings.Contains(path, "/") {
 			path = "./" + path
 		}
-		st, err := os.Stat(within(dir, path))
+		st, err := os.Stat(Within(dir, path))
 		if err != nil || st.IsDir() {
 			continue
 		}
-		if unix.Faccessat(unix.AT_FDCWD, within(dir, path), unix.X_OK, unix.AT_EACCESS) == nil && st.Mode()&0o111 != 0 {
+		if unix.Faccessat(unix.AT_FDCWD, Within(dir, path), unix.X_OK, unix.AT_EACCESS) == nil && st.Mode()&0o111 != 0 {
 			return path, nil
 		}
 		if denied == "" {
@@ -53,15 +51,15 @@ func lookUp(name, dir string, env []string) (string, error) {
 // shellFor is the shell that runs name, a script without an interpreter's line; "" where err,
 // of starting it, says something else.
 func shellFor(err error, name, dir string) string {
-	if errors.Is(err, syscall.ENOEXEC) && isText(within(dir, name)) {
+	if errors.Is(err, syscall.ENOEXEC) && isText(Within(dir, name)) {
 		return "/bin/sh"
 	}
 	return ""
 }
 
 // notStarted is the exit of a command that could not be started, with a shell's status.
-func notStarted(err error) incident.Exit {
-	e := incident.Exit{Status: cannotRun, Error: err.Error()}
+func notStarted(err error) Exit {
+	e := Exit{Status: cannotRun, Error: err.Error()}
 	for _, absent := range []error{exec.ErrNotFound, syscall.ENOENT, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP} {
 		if errors.Is(err, absent) {
 			e.Status = notFound
@@ -71,18 +69,18 @@ func notStarted(err error) incident.Exit {
 }
 
 // exitOf is how the command ended; err is of the waiting for it.
-func exitOf(ps *os.ProcessState, err error) incident.Exit {
+func exitOf(ps *os.ProcessState, err error) Exit {
 	var status syscall.WaitStatus
 	if ps != nil {
 		status, _ = ps.Sys().(syscall.WaitStatus)
 	}
 	switch {
 	case ps == nil:
-		return incident.Exit{Status: cannotRun, Error: fmt.Sprintf("wait for its end: %v", err)}
+		return Exit{Status: cannotRun, Error: fmt.Sprintf("wait for its end: %v", err)}
 	case status.Signaled():
-		return incident.Exit{Status: 128 + int(status.Signal()), Signal: signalName(status.Signal()), Core: status.CoreDump()}
+		return Exit{Status: 128 + int(status.Signal()), Signal: signalName(status.Signal()), Core: status.CoreDump()}
 	}
-	return incident.Exit{Status: status.ExitStatus()}
+	return Exit{Status: status.ExitStatus()}
 }
 
 // signalName is SIGKILL, SIGRTMIN+3, …

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package record
+package process
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-
-	"github.com/inquest-dev/inquest/internal/incident"
 )
 
 // lookUp finds the program for name, as the system does.
@@ -25,8 +23,8 @@ func lookUp(name, dir string, env []string) (string, error) {
 func shellFor(err error, name, dir string) string { return "" }
 
 // notStarted is the exit of a command that could not be started.
-func notStarted(err error) incident.Exit {
-	e := incident.Exit{Status: cannotRun, Error: err.Error()}
+func notStarted(err error) Exit {
+	e := Exit{Status: cannotRun, Error: err.Error()}
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		e.Status = notFound
 	}
@@ -34,9 +32,9 @@ func notStarted(err error) incident.Exit {
 }
 
 // exitOf is how the command ended; err is of the waiting for it.
-func exitOf(ps *os.ProcessState, err error) incident.Exit {
+func exitOf(ps *os.ProcessState, err error) Exit {
 	if ps == nil {
-		return incident.Exit{Status: cannotRun, Error: fmt.Sprintf("wait for its end: %v", err)}
+		return Exit{Status: cannotRun, Error: fmt.Sprintf("wait for its end: %v", err)}
 	}
-	return incident.Exit{Status: ps.ExitCode()}
+	return Exit{Status: ps.ExitCode()}
 }
