@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/report"
@@ -169,7 +170,7 @@ func (a *app) boundary(ctx context.Context, args []string, b *boundaryFlags) err
 		return err
 	}
 	now := time.Now()
-	p.Series = "s" + strings.TrimPrefix(newTrialID(now), "t")
+	p.Series = "s" + strings.TrimPrefix(early.NewID(now), "t")
 	if b.incident != "" {
 		k, err := s.Find(ctx, b.incident)
 		if err != nil {

@@ -75,6 +75,7 @@ func exitCode(err error) int {
 
 // An app is one invocation.
 type app struct {
+	args     []string
 	in       io.Reader
 	out, err io.Writer
 	rules    []string // --rules
@@ -117,7 +118,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		debug.SetMemoryLimit(memory)
 		runtime.SetFinalizer(&collection{}, (*collection).ended)
 	}
-	a := &app{in: in, out: out, err: errw, keepInterrupts: stop}
+	a := &app{args: args, in: in, out: out, err: errw, keepInterrupts: stop}
 	done := make(chan error, 1)
 	go func() { done <- a.run(ctx, args) }()
 	var err error

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/store"
 )
 
@@ -42,7 +43,7 @@ func (f *storeFlag) flag(cmd *cobra.Command) {
 }
 
 func (f *storeFlag) open() (*store.Store, error) {
-	dir, err := storeDir(f.dir)
+	dir, err := early.StoreDir(f.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/ledger"
@@ -98,13 +99,14 @@ func (a *app) runUnchanged(f runFlags, args []string) error {
 	a.keepInterrupts()
 
 	var s *store.Store
-	if dir, err := storeDir(f.store.dir); err == nil {
+	if dir, err := early.StoreDir(f.store.dir); err == nil {
 		s = store.Open(dir)
 	}
 	r, err := a.record(context.Background(), recording{
 		job:   trial.Job{By: incident.ByRun, Incident: f.incident, Command: args},
 		store: s, in: stream(a.in), out: stream(a.out), er: stream(a.err), forward: true,
-		every: time.Duration(f.every * float64(time.Second)), tools: gpu.Tools,
+		started: early.Take(a.args),
+		every:   time.Duration(f.every * float64(time.Second)), tools: gpu.Tools,
 		diagnose: func(e incident.Exit) bool {
 			return !f.noDiagnose && (f.diagnose || e.Status != 0) && e.Error == ""
 		},

@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -21,28 +20,6 @@ import (
 	"github.com/inquest-dev/inquest/internal/store"
 	"github.com/inquest-dev/inquest/internal/trial"
 )
-
-// storeDir is where trials are kept: flag is --store, "" is $XDG_STATE_HOME/inquest.
-func storeDir(flag string) (string, error) {
-	if flag != "" {
-		return filepath.Abs(flag)
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "inquest"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(home, ".local", "state", "inquest"), nil
-}
-
-// newTrialID is an id that no other process takes at the same moment, in the order of time.
-func newTrialID(now time.Time) string {
-	var b [5]byte
-	rand.Read(b[:])
-	return "t" + now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:])
-}
 
 // trials makes trials into s, their output kept and not shown. An interrupt of ctx ends the
 // command; the trial is still diagnosed and saved.
@@ -80,6 +57,7 @@ type recording struct {
 	every       time.Duration
 	share       float64 // of a CPU for samples; 0 is the default
 	tools       gpu.Runner
+	started     *early.Start                     // nil where the command is still to be started
 	diagnose    func(incident.Exit) bool         // whether to, once it ended so
 	diagnosing  func() (context.Context, func()) // bounds the diagnosis
 }
@@ -98,19 +76,22 @@ type recorded struct {
 // record makes one trial. Nothing of the catalogue is loaded before its command has ended, and
 // nothing waits for a disk before it has started.
 func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
-	now := time.Now()
+	now, id := time.Now(), ""
+	if x.started != nil {
+		now, id = x.started.Begun, x.started.ID
+	}
 	j := x.job
 	if j.Dir == "" {
 		j.Dir, _ = os.Getwd()
 	}
 	t := incident.Trial{
-		Schema: incident.TrialSchema, ID: newTrialID(now), By: j.By, Series: j.Series, Incident: j.Incident,
+		Schema: incident.TrialSchema, ID: cmp.Or(id, early.NewID(now)), By: j.By, Series: j.Series, Incident: j.Incident,
 		Command: record.MaskCommand(j.Command), Template: record.MaskCommand(j.Template), Values: j.Values, Set: setting(j.Env),
 		Scenario: record.Scenario(j.Dir, j.Command), Launch: record.Launch(os.Environ()),
 		Dir: j.Dir, PID: os.Getpid(), Begun: now.UTC().Format(time.RFC3339Nano), Out: j.Out,
 	}
 	k := &keeping{around: make(chan struct{})}
-	log, err := k.begin(x.store, &t, x.must)
+	log, err := k.begin(x.store, &t, x.started, x.must)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +101,9 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	}
 	if log != nil {
 		o.Log = log
+	}
+	if x.started != nil {
+		o.Process = x.started.Process
 	}
 	around, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -209,17 +193,25 @@ type keeping struct {
 
 // begin commits the trial's first record and makes its log, whose path it sets. Where the store
 // cannot be written the log is a temporary file, or there is none; with must that is an error.
-func (k *keeping) begin(s *store.Store, t *incident.Trial, must bool) (*os.File, error) {
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND
+// A command that was started already has its log.
+func (k *keeping) begin(s *store.Store, t *incident.Trial, started *early.Start, must bool) (*os.File, error) {
 	var log *os.File
 	if s == nil {
 		k.err = errors.New("no folder for it is known: neither --store nor XDG_STATE_HOME nor HOME is set")
 	} else {
-		t.Log = filepath.Join(s.TrialDir(*t), "output.log")
+		t.Log = filepath.Join(s.TrialDir(*t), early.LogName)
 		if k.w, k.err = s.Begin(*t); k.err == nil {
 			k.folder = k.w.Dir()
-			log, k.err = os.OpenFile(t.Log, flags, 0o600)
+			if started == nil {
+				log, k.err = early.OpenLog(t.Log)
+			}
 		}
+	}
+	if started != nil {
+		if k.err != nil {
+			t.Problems = append(t.Problems, k.err.Error())
+		}
+		return started.Log, nil
 	}
 	if k.err == nil {
 		return log, nil
@@ -232,7 +224,7 @@ func (k *keeping) begin(s *store.Store, t *incident.Trial, must bool) (*os.File,
 	}
 	t.Problems = append(t.Problems, k.err.Error())
 	t.Log = filepath.Join(os.TempDir(), "inquest-"+t.ID+".log")
-	log, err := os.OpenFile(t.Log, flags, 0o600)
+	log, err := early.OpenLog(t.Log)
 	if err != nil {
 		t.Log = ""
 		t.Problems = append(t.Problems, "no log is kept: "+err.Error())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/ledger"
@@ -274,7 +275,7 @@ const sampling = 40 * time.Millisecond
 // verified makes a verification, and keeps its verdict with the incident, which may be null.
 func (a *app) verified(ctx context.Context, s *store.Store, k *incident.Kept, x verifying) (*incident.Trials, error) {
 	now := time.Now()
-	series := "v" + newTrialID(now)[1:]
+	series := "v" + early.NewID(now)[1:]
 	root := filepath.Join(s.Dir(), "scratch")
 	if x.scratch != "" {
 		root = x.scratch

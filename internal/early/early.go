@@ -11,12 +11,12 @@
 package early
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -114,9 +114,9 @@ func StoreDir(named string) (string, error) {
 // NewID is the id of a trial that begins now. No other process takes it at the same moment, and
 // ids are in the order of time.
 func NewID(now time.Time) string {
-	var b [5]byte
-	rand.Read(b[:])
-	return "t" + now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(b[:])
+	const digits = 1 << 40 // ten of them in base 16
+	number := strconv.FormatUint(digits+rand.Uint64N(digits), 16)[1:]
+	return "t" + now.UTC().Format("20060102-150405") + "-" + number
 }
 
 // LogName is the file in a trial's folder that has what the command printed.
