@@ -244,6 +244,7 @@ func changedSince(then *incident.Trial, t *incident.Trials, runs []string) *inci
 	for i := range t.Trials {
 		if t.Trials[i].ID == runs[0] {
 			c := ledger.Compare(*then, t.Trials[i])
+			c.A.Samples, c.B.Samples = []incident.Sample{}, []incident.Sample{}
 			return &c
 		}
 	}

@@ -229,6 +229,9 @@ func (s *verification) one(ctx context.Context, command []string, about, name st
 	}
 	kept := d.Trial
 	kept.Samples = []incident.Sample{}
+	if kept.Problems == nil {
+		kept.Problems = []string{}
+	}
 	s.out.Trials = append(s.out.Trials, kept)
 	return d, out, nil
 }

@@ -84,7 +84,7 @@ func (v *verifier) finiteCheck() {
 	var points, bad int64
 	runs, seen := 0, map[string]bool{}
 	trusted, doubted := false, ""
-	var first string
+	var first, worse string
 	for i := range v.e.Runs {
 		o := &v.e.Runs[i]
 		has := false
@@ -92,6 +92,10 @@ func (v *verifier) finiteCheck() {
 			c := curve(o.Trial.ID, &s)
 			v.out.Curves = append(v.out.Curves, c)
 			points, has, seen[s.Name] = points+s.Count, true, true
+			if from, to, grew := diverged(&s); grew > diverges && first == "" {
+				worse = fmt.Sprintf("%s goes from %s to %s: it diverges, though it is finite", words(s.Name), numberText(from), numberText(to))
+				check.Trials = append(check.Trials, o.Trial.ID)
+			}
 			if s.Trust == "filtered" || s.Trust == "omitted" {
 				doubted = s.Trust
 			} else if s.Name != "eval_loss" {
@@ -119,6 +123,8 @@ func (v *verifier) finiteCheck() {
 	switch {
 	case bad > 0:
 		check.State, check.Says = incident.No, fmt.Sprintf("%s (in %d of %d runs).", upper(first), len(check.Trials), len(v.e.Runs))
+	case worse != "":
+		check.State, check.Says = incident.No, fmt.Sprintf("%s (in %d of %d runs).", upper(worse), len(check.Trials), len(v.e.Runs))
 	case points == 0:
 		check.State, check.Says = incident.Unknown, "The log prints no loss or gradient norm."
 		v.miss(incident.CheckFinite, "the loss", "print the loss with its step (step 120 loss 2.31)")
@@ -137,6 +143,27 @@ func (v *verifier) finiteCheck() {
 		}
 	}
 	v.add(check)
+}
+
+// diverges is how many times its beginning a loss must end at to have diverged. A loss that only
+// got worse is a matter for a reference.
+const diverges = 1e6
+
+// diverged returns what a loss begins and ends at, and how many times the one the other is: of
+// each the median of three.
+func diverged(s *incident.Series) (from, to, ratio float64) {
+	var vals []float64
+	for _, p := range s.Points {
+		if p.Value != nil && isFinite(*p.Value) {
+			vals = append(vals, math.Abs(*p.Value))
+		}
+	}
+	if s.Name == "grad_norm" || len(vals) < 6 {
+		return 0, 0, 0
+	}
+	middle := func(a []float64) float64 { return slices.Sorted(slices.Values(a))[1] }
+	from, to = middle(vals[:3]), middle(vals[len(vals)-3:])
+	return from, to, to / max(from, 1e-3)
 }
 
 // nonfinite reports whether the diagnosis of a run holds that values which are not finite were

@@ -236,7 +236,7 @@ func (v *verifier) slopeCheck() {
 	type tally struct{ yes, no, unknown int }
 	byName := map[string]*tally{}
 	// The run that speaks most against it stands for its kind of memory.
-	worst, severity := map[string]*incident.MemoryTrend{}, map[string]int{}
+	worst, severity, calm := map[string]*incident.MemoryTrend{}, map[string]int{}, map[string]*incident.MemoryTrend{}
 	var order []string
 	for i := range v.e.Runs {
 		o := &v.e.Runs[i]
@@ -256,15 +256,19 @@ func (v *verifier) slopeCheck() {
 			switch state {
 			case incident.Yes:
 				byName[key].yes++
+				calm[key] = &m
 			case incident.No:
 				byName[key].no++
-				weight = 2
+				weight = 3
 				check.Trials = append(check.Trials, o.Trial.ID)
 			default:
-				byName[key].unknown++
 				weight = 1
+				if m.Shape != incident.ShapeShort { // a run that is too short says nothing, either way
+					byName[key].unknown++
+					weight = 2
+				}
 			}
-			if w := worst[key]; w == nil || weight > severity[key] || weight == 2 && m.Slope > w.Slope {
+			if w := worst[key]; w == nil || weight > severity[key] || weight == 3 && m.Slope > w.Slope {
 				worst[key], severity[key] = &m, weight
 			}
 		}
@@ -279,8 +283,8 @@ func (v *verifier) slopeCheck() {
 			check.Deciding = true
 		case t.no > 0:
 			no = append(no, worst[key])
-		case t.yes > 0:
-			yes = append(yes, worst[key])
+		case t.yes > 0 && t.unknown == 0:
+			yes = append(yes, calm[key])
 		default:
 			unknown = append(unknown, worst[key])
 		}
