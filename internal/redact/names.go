@@ -49,11 +49,12 @@ type Names struct {
 	counts   map[string]int
 	used     map[string]bool // lower-case names that were taken out
 	longest  int
+	same     map[string]bool // lines in which nothing was found, in this state
 }
 
 // NewNames returns a Names that knows nothing yet.
 func NewNames() *Names {
-	return &Names{kinds: map[string]string{}, spelling: map[string]string{}, tokens: nil, words: map[string]string{}, next: map[string]int{}, secrets: map[string]bool{}, counts: map[string]int{}, used: map[string]bool{}}
+	return &Names{kinds: map[string]string{}, spelling: map[string]string{}, tokens: nil, words: map[string]string{}, next: map[string]int{}, secrets: map[string]bool{}, counts: map[string]int{}, used: map[string]bool{}, same: map[string]bool{}}
 }
 
 // Add makes known that name is of kind. Names that everybody has, and what is a number, stay.
@@ -137,6 +138,7 @@ func (n *Names) number() {
 		return
 	}
 	n.tokens = map[string]string{}
+	clear(n.same)
 	list := slices.SortedFunc(maps.Keys(n.kinds), natural)
 	for _, low := range list {
 		n.tokens[low] = n.newToken(n.kinds[low])

@@ -177,7 +177,7 @@ func after(digits string) string {
 func hostName(before, m, after string) bool {
 	labels := strings.Split(strings.ToLower(m), ".")
 	last := labels[len(labels)-1]
-	if publicHost(strings.ToLower(m)) || extensions.has(last) || numeric(labels[0]) && len(labels) < 3 {
+	if !topLevels.has(last) && !riskyLevels.has(last) || publicHost(strings.ToLower(m)) || extensions.has(last) || numeric(labels[0]) && len(labels) < 3 {
 		return false
 	}
 	if strings.HasSuffix(before, ".") || strings.HasSuffix(before, "_") || strings.HasSuffix(before, "$") || after != "" && (after[0] == '_' || after[0] == '(' || after[0] == '[') {

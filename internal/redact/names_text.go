@@ -60,6 +60,31 @@ func (n *Names) line(s, next string, p *passage) string {
 	if strings.IndexByte(s, 0x1b) >= 0 {
 		s = terminal.ReplaceAllString(s, "") // a colour may stand inside of a name
 	}
+	// Logs say the same again and again. A line that is as it was stays so where nothing of the
+	// lines around decides.
+	alone := *p == (passage{}) && !mayWrap(s, next)
+	if alone && n.same[s] {
+		return s
+	}
+	was := s
+	s = n.handled(s, next, p)
+	if alone && s == was && *p == (passage{}) && len(n.same) < 1<<16 {
+		n.same[was] = true
+	}
+	return s
+}
+
+// mayWrap reports whether a secret may begin on a line and end on the next.
+func mayWrap(s, next string) bool {
+	if len(s) < 20 || next == "" {
+		return false
+	}
+	tail := s[tailBegin(s):]
+	return len(tail) >= 4 && (holds(tail, shapeStart) || holds(strings.ToLower(tail), shapeHints))
+}
+
+// handled is a line without what is to be taken out of it.
+func (n *Names) handled(s, next string, p *passage) string {
 	was := s
 	s = p.secrets(s, next)
 	n.learnSecrets(was, s)
@@ -97,12 +122,20 @@ func (n *Names) learnSecrets(was, now string) {
 }
 
 var (
-	tailRun   = lazyre.New(`[A-Za-z0-9_.+/=-]+$`)
 	headRun   = lazyre.New(`^[A-Za-z0-9_.+/=-]+`)
 	wholeRun  = lazyre.New(`^\s*[A-Za-z0-9_.+/=-]{6,}\s*["'\\,;]*\s*$`)
 	nameAtEnd = lazyre.New(`(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)\\?["']?\s*[:=]\s*(?:[|>][-+]?|\\)?\s*["']?$`)
 	firstWord = lazyre.New(`^(\s*["']?)([^\s"']+)`)
 )
+
+// tailBegin is where the last run of a line begins.
+func tailBegin(s string) int {
+	i := len(s)
+	for i > 0 && (nameByte(s[i-1]) && s[i-1] != ':' || strings.IndexByte(".+/=-", s[i-1]) >= 0) {
+		i--
+	}
+	return i
+}
 
 // secrets masks the secrets of one line, those that began on the line before among them.
 func (p *passage) secrets(s, next string) string {
@@ -134,11 +167,11 @@ func (p *passage) secrets(s, next string) string {
 			return s[:at] + mask + Thorough(s[at+len(h):])
 		}
 	}
-	if pgpBlock.MatchString(s) && !blockEnd.MatchString(s) {
+	if (strings.Contains(s, "-----BEGIN") || strings.Contains(s, "PuTTY-") || strings.Contains(s, "Private-Lines")) && pgpBlock.MatchString(s) && !blockEnd.MatchString(s) {
 		p.block = 200
 	}
 	out := Thorough(s)
-	if nameAtEnd.MatchString(out) {
+	if end := strings.TrimRight(out, " \t\"'"); end != "" && strings.IndexByte(`:=\|>+-`, end[len(end)-1]) >= 0 && nameAtEnd.MatchString(out) {
 		p.named = true
 	}
 	if strings.HasSuffix(strings.TrimRight(out, "\\\"'"), mask) && !strings.HasSuffix(strings.TrimRight(s, "\\\"'"), mask) && (strings.HasSuffix(s, `\`) || len(s) >= 40) && !strings.HasSuffix(s, `"`) && !strings.HasSuffix(s, `'`) {
@@ -146,7 +179,7 @@ func (p *passage) secrets(s, next string) string {
 	}
 	// A shape that a narrow terminal broke: it is none on either line alone.
 	if len(s) >= 20 && !p.wrapped && next != "" {
-		tail := tailRun.FindString(out)
+		tail := out[tailBegin(out):]
 		head := headRun.FindString(next)
 		if len(tail) >= 4 && len(head) >= 4 && (holds(tail, shapeStart) || holds(strings.ToLower(tail), shapeHints)) {
 			if joined := Thorough(tail + head); joined != tail+head {

@@ -243,3 +243,26 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkNames is one learning and one taking out of a training log with a planted line in
+// fifty.
+func BenchmarkNames(b *testing.B) {
+	values := planted()
+	lines := corpus(b, "planted.txt")
+	harmless := corpus(b, "harmless.txt")
+	var text strings.Builder
+	for i := 0; text.Len() < 1<<20; i++ {
+		if i%50 == 0 {
+			s, _ := plant(lines[i/50%len(lines)], values)
+			text.WriteString(s + "\n")
+			continue
+		}
+		text.WriteString(harmless[i%len(harmless)] + "\n")
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		n := NewNames()
+		n.Learn(text.String())
+		n.Text(text.String())
+	}
+}
