@@ -61,20 +61,20 @@ noop = [shutil.which("true")]
 for argv in (date, below(date)):  # both are in memory from now on
     until_exec(argv)
 
+print("load average %.1f %.1f %.1f on %d processors" % (*os.getloadavg(), os.cpu_count()))
 delays = [until_exec(below(date)) - until_exec(date) for _ in range(pairs)]
-print(f"delay to exec, {pairs} pairs, ms: {quartiles(delays)}")
+print(f"delay to exec, {pairs} pairs, ms: {quartiles(delays)}, least {min(delays):.2f}")
 
 whole = [1000 * (seconds(below(noop)) - seconds(noop)) for _ in range(pairs)]
 print(f"run of true, {pairs} pairs, ms more: {quartiles(whole)}")
 
 compute = [sys.executable, "-c", COMPUTES]
-if True:
-    direct, wrapped = [], []
-    for _ in range(7):
-        direct.append(seconds(compute))
-        wrapped.append(seconds(below(compute)))
-    a, b = statistics.median(direct), statistics.median(wrapped)
-    print(f"computing, 7 pairs: {a:.2f} s directly, {b:.2f} s below it, {100 * (b - a) / a:+.2f} %; fastest {min(direct):.2f} and {min(wrapped):.2f} s")
+direct, wrapped = [], []
+for _ in range(7):
+    direct.append(seconds(compute))
+    wrapped.append(seconds(below(compute)))
+a, b = statistics.median(direct), statistics.median(wrapped)
+print(f"computing, 7 pairs: {a:.2f} s directly, {b:.2f} s below it, {100 * (b - a) / a:+.2f} %; fastest {min(direct):.2f} and {min(wrapped):.2f} s")
 
 prints = [sys.executable, "-c", PRINTS]
 direct, digest = printing(prints)
