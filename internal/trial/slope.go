@@ -79,7 +79,7 @@ func growthOf(x, y []float64, resolution float64, settled bool) growth {
 	var z float64
 	z, g.slope, g.err = kendall(fx, fy)
 	span := x[len(x)-1] - x[0]
-	g.rise, g.level = g.slope*span, fy[len(fy)-1]
+	g.rise, g.level = g.slope*span, fy[len(fy)-1]+max(g.slope, 0)*(g.to-fx[len(fx)-1])
 	g.shape = incident.ShapeFlat
 	if z < significant || g.rise <= resolution {
 		return g

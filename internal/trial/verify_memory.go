@@ -439,6 +439,7 @@ func (v *verifier) peakCheck() {
 		check.State, check.Says = incident.Yes, upper(good)+"."
 	case passed < 2:
 		check.Says = "The peak of memory is known of fewer than two runs that ended well."
+		v.miss(incident.CheckPeak, "the peak of a second run", "--runs 2 or more")
 	default:
 		check.Says = "The peak of the memory that failed was not measured."
 		v.miss(incident.CheckPeak, "peak memory of the "+classMemory(class), memoryHow(class))
