@@ -180,6 +180,12 @@ func (h *hunt) one(values map[string]string) (*incident.Trial, error) {
 	if t.Verdict.Result == incident.TrialInterrupted && h.ctx.Err() != nil {
 		return &t, h.ctx.Err()
 	}
+	if t.Verdict.Result == incident.TimedOut && !reused {
+		// The time of the whole search may have ended it, not that of one trial.
+		if _, err := (Budget{Time: h.Budget.Time}).Next(0, h.Now().Sub(h.begun)); err != nil {
+			return &t, err
+		}
+	}
 	return &t, nil
 }
 

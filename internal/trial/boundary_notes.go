@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (h *hunt) notes() {
 			add("%s is flaky: it passed %d of %d times, so it does not count as passing.", valueWords(f.Values), f.Passed, f.Of)
 		}
 		if e.Margin != nil && e.Margin.AtMost && e.Margin.Bytes != nil {
-			add("The margin is at most what is said: its peak is the highest of samples, and between two of them it may have been higher.")
+			add("The margin is at most what is said: how its peak is known (%s) leaves room for a higher one.", cmp.Or(e.Margin.Basis, "samples"))
 			break
 		}
 	}

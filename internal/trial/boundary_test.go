@@ -494,6 +494,14 @@ func TestBudgetAndResume(t *testing.T) {
 	if len(part.Trials) != 3 || !strings.Contains(part.Stopped, "--time") {
 		t.Errorf("%d trials, %q", len(part.Trials), part.Stopped)
 	}
+	// What the end of the search cut off is not a trial that took too long.
+	l = newLab(func(map[string]int64, int) behaviour {
+		return behaviour{result: incident.TimedOut, took: 10 * time.Second}
+	})
+	part, _ = l.search(t, func(p *Plan) { p.Budget.Time = 3 * time.Second }, "N=1..64")
+	if !strings.Contains(part.Stopped, "--time") {
+		t.Errorf("stopped %q, limits %q", part.Stopped, part.Limits)
+	}
 }
 
 // An interrupt leaves what was found until then.

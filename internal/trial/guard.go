@@ -298,6 +298,10 @@ func reads(name string) bool {
 		return false
 	}
 	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch last {
+	case "model", "model_name", "reward_model", "ref_model", "draft_model", "reference_model", "input", "input_dir", "source":
+		return true
+	}
 	return slices.ContainsFunc(readNames, func(p string) bool { return strings.HasPrefix(last, p) }) && !strings.HasSuffix(last, "output_dir") ||
 		slices.ContainsFunc(readWords, func(p string) bool { return strings.Contains(last, p) })
 }

@@ -72,6 +72,8 @@ func TestGuard(t *testing.T) {
 		{name: "resume", command: "python|train.py|--resume_from_checkpoint|out/checkpoint-500"},
 		{name: "resume joined", command: "python|train.py|--resume=out"},
 		{name: "model", command: "python|train.py|--model_name_or_path|llama"},
+		{name: "model by a short name", command: "python|serve.py|--model|llama"},
+		{name: "a model's output", command: "python|train.py|--model_dir|llama", refused: "--model_dir llama"},
 		{name: "data", command: "python|train.py|--data_dir|data|--dataset|data"},
 		{name: "a number", command: "python|train.py|--save_steps|500|--checkpoint_every=10"},
 		{name: "a folder without checkpoints", command: "python|train.py|data"},
