@@ -213,6 +213,8 @@ type view struct {
 	contents *Contents // nil where only the lines were asked for and the index has them
 	lines    []incident.KeptLine
 	problems []string
+	// unindexed is why the index could not be brought up to date; everything else is right.
+	unindexed error
 }
 
 // view reads the store: from the index what is in it as it stands in the files, the rest from
@@ -306,7 +308,7 @@ func (s *Store) view(ctx context.Context, contents bool) (*view, error) {
 		ix, fresh = nil, false
 	}
 	if !fresh {
-		s.writeIndex(ctx, ix, files, rows, all, v.lines)
+		v.unindexed = s.writeIndex(ctx, ix, files, rows, all, v.lines)
 	}
 	for i, k := range all {
 		if k != nil && k.Trial != nil {
@@ -329,16 +331,16 @@ func lines(all []incident.Kept) []incident.KeptLine {
 
 // writeIndex replaces the index, from a copy of it where there is one. That it cannot is no
 // matter: the next one reads the files.
-func (s *Store) writeIndex(ctx context.Context, old *index, files []found, rows []row, all []*kept, lines []incident.KeptLine) {
+func (s *Store) writeIndex(ctx context.Context, old *index, files []found, rows []row, all []*kept, lines []incident.KeptLine) error {
 	if len(files) == 0 {
 		if _, err := os.Lstat(s.dir); err != nil {
-			return // no store yet: reading does not make one
+			return nil // no store yet: reading does not make one
 		}
 	}
 	s.sweep()
 	f, err := os.CreateTemp(s.dir, indexTemp+"*") // mode 0600
 	if err != nil {
-		return
+		return err
 	}
 	name := f.Name()
 	defer os.Remove(name)
@@ -347,21 +349,23 @@ func (s *Store) writeIndex(ctx context.Context, old *index, files []found, rows 
 		copied = s.copyIndex(f)
 	}
 	if err := f.Close(); err != nil {
-		return
+		return err
 	}
-	if !copied && os.Truncate(name, 0) != nil {
-		return
+	if !copied {
+		if err := os.Truncate(name, 0); err != nil {
+			return err
+		}
 	}
 	if err := fillIndex(ctx, name, copied, files, rows, all, lines); err != nil {
-		return
+		return err
 	}
 	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
-		return
+		return err
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return
+		return err
 	}
-	os.Rename(name, filepath.Join(s.dir, indexFile))
+	return os.Rename(name, filepath.Join(s.dir, indexFile))
 }
 
 func (s *Store) copyIndex(to io.Writer) bool {
@@ -485,16 +489,12 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	if err := os.Remove(filepath.Join(s.dir, indexFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("rebuild index: %w", err)
 	}
-	if _, err := s.view(ctx, true); err != nil {
+	v, err := s.view(ctx, true)
+	if err == nil {
+		err = v.unindexed
+	}
+	if err != nil {
 		return fmt.Errorf("rebuild index: %w", err)
 	}
-	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	ix, err := s.openIndex(ctx)
-	if err != nil {
-		return fmt.Errorf("rebuild index: it could not be written: %w", err)
-	}
-	ix.close()
 	return nil
 }

@@ -41,10 +41,11 @@ func (s *Store) walk(ctx context.Context) ([]found, []string, error) {
 	for _, top := range []string{"acts", "trials"} {
 		months, err := s.folder(top)
 		if err != nil {
-			if top == "trials" || !errors.Is(err, fs.ErrNotExist) {
-				if !errors.Is(err, fs.ErrNotExist) {
-					problems = append(problems, top+": "+reason(err))
+			if !errors.Is(err, fs.ErrNotExist) {
+				if top == "trials" { // nothing can be said of what is kept
+					return nil, nil, fmt.Errorf("read store: %w", err)
 				}
+				problems = append(problems, top+": "+reason(err))
 			}
 			continue
 		}
