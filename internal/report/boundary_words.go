@@ -192,6 +192,9 @@ func (v *boundaryView) nextVariants() []string {
 	case incident.OtherFailure:
 		return []string{"diagnose that trial: " + v.lastTrial(), "diagnose that trial"}
 	}
+	if v.Stopped == incident.StoppedDisk {
+		return []string{"give the trials more room (--disk), or let the command write less; then go on with --resume=" + id, "more room: --disk"}
+	}
 	if v.Stopped != "" && id != "" {
 		return []string{"go on with --resume=" + id + "; the trials that were made count", "--resume=" + id}
 	}

@@ -290,6 +290,10 @@ func (h *hunt) decide(t *incident.Trial) (outcome, error) {
 	case v.Result == incident.TimedOut:
 		return undecided, &stop{incident.NotDecided, fmt.Sprintf("with %s it did not end within its time, which decides nothing; --timeout gives more. %s", at, v.Text)}
 	}
+	if t.Exit != nil && t.Exit.Stopped == incident.StoppedDisk {
+		h.out.Stopped = incident.StoppedDisk
+		return undecided, &stop{incident.NotDecided, fmt.Sprintf("with %s it was ended, because the trials wrote more than they may (--disk), which decides nothing", at)}
+	}
 	return undecided, &stop{incident.NotDecided, fmt.Sprintf("with %s it cannot be told whether it passed or failed. %s", at, v.Text)}
 }
 

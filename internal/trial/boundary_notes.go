@@ -57,7 +57,7 @@ func (h *hunt) phases() {
 		case !known:
 			h.out.Limits = append(h.out.Limits, fmt.Sprintf("Whether the trials that passed came to their %s is not known: they were made before the search was resumed.", ph.name))
 		default:
-			h.out.Limits = append(h.out.Limits, fmt.Sprintf("The largest value that passed was not seen to come to its %s (%s, but there is no %s): memory there is not tested. Let the trials run long enough to include it.", ph.name, wanted, ph.how))
+			h.out.Limits = append(h.out.Limits, fmt.Sprintf("The largest value that passed was not seen to come to its %s (%s; looked for: %s): memory there is not tested. Let the trials run long enough to include it.", ph.name, wanted, ph.how))
 		}
 	}
 }
