@@ -262,15 +262,18 @@ func readLog(open func() (io.ReadCloser, error)) (text, why string) {
 	return string(b), ""
 }
 
-// isText reports whether bytes are text: few that are none of UTF-8, and no NUL but where a file
-// system lost a block.
+// isText reports whether bytes are text: few that are none of UTF-8, and few control characters but
+// where a file system lost a block.
 func isText(b []byte) bool {
 	head := b[:min(len(b), 64<<10)]
-	odd := bytes.Count(head, []byte{0})
-	if odd > 0 && bytes.Count(head, bytes.Repeat([]byte{0}, 64)) == 0 {
-		return false
+	odd, run := 0, bytes.Repeat([]byte{0}, 64)
+	for _, c := range head {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != 0x1b && c != '\b' && c != '\f' {
+			odd++
+		}
 	}
-	if odd > len(head)/2 {
+	// What a model generates may hold a few; a block that a file system lost holds nothing else.
+	if odd > len(head)/50 && (odd > len(head)/2 || !bytes.Contains(head, run)) {
 		return false
 	}
 	bad := 0
