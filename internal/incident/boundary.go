@@ -119,7 +119,7 @@ type Fit struct {
 	A        float64 `json:"a"` // bytes
 	B        float64 `json:"b"` // bytes for each unit of value
 	Points   int     `json:"points"`
-	Residual int64   `json:"residual"` // bytes; the largest distance of a peak from the line
+	Residual int64   `json:"residual"` // bytes; the largest distance of a peak from the line, but of those below it that may be too low
 	// AtLeast says that some of the peaks are the highest of samples and may be too low.
 	AtLeast bool `json:"at_least"`
 	// Edge is the largest value that the line puts within the limit, EdgeLow and EdgeHigh with

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"math"
+	"slices"
 
 	"github.com/inquest-dev/inquest/internal/incident"
 )
@@ -13,30 +14,32 @@ type peak struct {
 	atLeast bool // the highest of samples
 }
 
-// fitOf is the line of least squares through peaks; null with fewer than two values.
+// fitOf is a line through peaks; null with fewer than two values. It is that of least squares,
+// but where a peak may be too low, because it was missed between two samples: then it is the line
+// of Theil and Sen (the median of the slopes between any two peaks, and the median of what is left
+// by it), which a few such peaks do not bend, and those that lie below it say nothing against it.
 func fitOf(measure string, peaks []peak, limit *int64) *incident.Fit {
-	var n, sx, sy float64
-	for _, p := range peaks {
-		n, sx, sy = n+1, sx+float64(p.x), sy+float64(p.bytes)
-	}
-	if n < 2 {
+	if len(peaks) < 2 {
 		return nil
 	}
-	mx, my := sx/n, sy/n
-	var xx, xy float64
-	for _, p := range peaks {
-		dx := float64(p.x) - mx
-		xx, xy = xx+dx*dx, xy+dx*(float64(p.bytes)-my)
-	}
-	if xx == 0 {
-		return nil
-	}
-	f := &incident.Fit{Measure: measure, B: xy / xx, Points: len(peaks)}
-	f.A = my - f.B*mx
-	var far float64
+	f := &incident.Fit{Measure: measure, Points: len(peaks)}
 	for _, p := range peaks {
 		f.AtLeast = f.AtLeast || p.atLeast
-		far = max(far, math.Abs(float64(p.bytes)-f.A-f.B*float64(p.x)))
+	}
+	line := leastSquares
+	if f.AtLeast {
+		line = medians
+	}
+	var ok bool
+	if f.A, f.B, ok = line(peaks); !ok {
+		return nil
+	}
+	var far float64
+	for _, p := range peaks {
+		d := float64(p.bytes) - f.A - f.B*float64(p.x)
+		if d > 0 || !p.atLeast {
+			far = max(far, math.Abs(d))
+		}
 	}
 	f.Residual = int64(math.Ceil(far))
 	if limit == nil || f.B <= 0 {
@@ -52,6 +55,51 @@ func fitOf(measure string, peaks []peak, limit *int64) *incident.Fit {
 	}
 	f.Edge, f.EdgeLow, f.EdgeHigh = within(0), within(far), within(-far)
 	return f
+}
+
+// leastSquares is the line a + b·x of least squares; not ok where all x are equal.
+func leastSquares(peaks []peak) (a, b float64, ok bool) {
+	var n, sx, sy float64
+	for _, p := range peaks {
+		n, sx, sy = n+1, sx+float64(p.x), sy+float64(p.bytes)
+	}
+	mx, my := sx/n, sy/n
+	var xx, xy float64
+	for _, p := range peaks {
+		dx := float64(p.x) - mx
+		xx, xy = xx+dx*dx, xy+dx*(float64(p.bytes)-my)
+	}
+	if xx == 0 {
+		return 0, 0, false
+	}
+	b = xy / xx
+	return my - b*mx, b, true
+}
+
+// medians is the line a + b·x of Theil and Sen; not ok where all x are equal.
+func medians(peaks []peak) (a, b float64, ok bool) {
+	var slopes, rest []float64
+	for i, p := range peaks {
+		for _, q := range peaks[:i] {
+			if p.x != q.x {
+				slopes = append(slopes, float64(p.bytes-q.bytes)/float64(p.x-q.x))
+			}
+		}
+	}
+	if len(slopes) == 0 {
+		return 0, 0, false
+	}
+	b = middle(slopes)
+	for _, p := range peaks {
+		rest = append(rest, float64(p.bytes)-b*float64(p.x))
+	}
+	return middle(rest), b, true
+}
+
+func middle(v []float64) float64 {
+	slices.Sort(v)
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // A bind is the memory that binds: the measure that came nearest to its limit.
