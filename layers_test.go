@@ -57,7 +57,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/gpu", "internal/evidence internal/incident internal/redact internal/format/*"},
 	// A command is started by what stands alone, before the rest of the program is initialised.
 	{"internal/process", ""},
-	{"internal/early", "internal/process"},
+	{"internal/early", ""},
 	{"internal/record", "internal/evidence internal/incident internal/redact internal/gpu internal/process"},
 	{"internal/trial", "internal/evidence internal/incident internal/redact internal/gpu internal/format/*"},
 	// Which trials are one incident, and what changed between two, is worked out apart from how

@@ -3,7 +3,6 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/store"
 )
 
@@ -43,7 +42,7 @@ func (f *storeFlag) flag(cmd *cobra.Command) {
 }
 
 func (f *storeFlag) open() (*store.Store, error) {
-	dir, err := early.StoreDir(f.dir)
+	dir, err := storeDir(f.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (a *app) runUnchanged(f runFlags, args []string) error {
 	a.keepInterrupts()
 
 	var s *store.Store
-	if dir, err := early.StoreDir(f.store.dir); err == nil {
+	if dir, err := storeDir(f.store.dir); err == nil {
 		s = store.Open(dir)
 	}
 	r, err := a.record(context.Background(), recording{

@@ -15,11 +15,27 @@ import (
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/process"
 	"github.com/inquest-dev/inquest/internal/record"
 	"github.com/inquest-dev/inquest/internal/redact"
 	"github.com/inquest-dev/inquest/internal/store"
 	"github.com/inquest-dev/inquest/internal/trial"
 )
+
+// storeDir is where trials are kept: flag is --store, "" is $XDG_STATE_HOME/inquest.
+func storeDir(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "inquest"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state", "inquest"), nil
+}
 
 // trials makes trials into s, their output kept and not shown. An interrupt of ctx ends the
 // command; the trial is still diagnosed and saved.
@@ -103,7 +119,10 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 		o.Log = log
 	}
 	if x.started != nil {
-		o.Process = x.started.Process
+		o.Process = process.Adopt(
+			process.Options{Command: j.Command, Log: log, In: x.in, Out: x.out, Err: x.er, Forward: true},
+			process.Running{Process: x.started.Process, Begun: x.started.Started, Out: x.started.Out, Err: x.started.Err, Signals: x.started.Signals},
+		)
 	}
 	around, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -1,72 +1,55 @@
 // Package early starts the command of `inquest run` before the rest of the program is
-// initialised, so that it is delayed by a little more than the start of a process. The packages
-// that read, reason and report take some three milliseconds to initialise, and the command
-// needs none of them.
+// initialised. The packages that read, reason and report take some three milliseconds for that,
+// and a command that is run in the place of another should not wait for them.
 //
-// Initialisation begins with the packages that import least, and this one imports only what
-// starts a process: its init runs among the first. It starts the command only where the command
-// line is as simple as it mostly is, makes the folder and the log of the trial before, and
-// leaves all else, each error among it, to the command `run`, which takes over what was started
-// and is given none where nothing was.
+// Packages are initialised in the order of their paths, each behind those that it imports
+// ("Program initialization" in the specification of Go). So this one imports as little as starts
+// a process, nothing of this program, and neither os/exec nor path/filepath, which stand behind
+// most of what takes long. For the same reason it starts a command only in the plainest case: a
+// Unix, a command line without options but the store's, a program that PATH has, outputs that are
+// no terminal. All else, and whatever fails, is left to the command run as if nothing had been
+// tried; run takes over what was started.
 package early
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/inquest-dev/inquest/internal/process"
 )
 
 // A Start is a command that runs already, and the trial that it is.
 type Start struct {
 	ID      string
-	Begun   time.Time
-	Dir     string // the folder of the store
-	Log     *os.File
-	Process *process.Process
+	Begun   time.Time // of the trial
+	Started time.Time // of the command
+	Log     *os.File  // new, in the trial's folder
+	Process *os.Process
+	// Out and Err are what the command prints; Err is nil where both outputs go to one place.
+	Out, Err *os.File
+	// Signals gets interrupts, hang-ups and terminations, those among them that are not ignored.
+	Signals chan os.Signal
 }
 
 // started is the command that init started.
 var started *Start
 
-func init() { started = begin(os.Args[1:]) }
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		started = begin(os.Args[1:])
+	}
+}
 
-// Take returns what was started for the arguments of this process, once; nil where nothing was.
+// Take returns what was started for args, once, where these are the arguments of this process;
+// else nil.
 func Take(args []string) *Start {
 	if started == nil || !slices.Equal(args, os.Args[1:]) {
 		return nil
 	}
 	s := started
 	started = nil
-	return s
-}
-
-func begin(args []string) *Start {
-	store, command, ok := parse(args)
-	if !ok {
-		return nil
-	}
-	dir, err := StoreDir(store)
-	if err != nil {
-		return nil
-	}
-	s := &Start{Begun: time.Now(), Dir: dir}
-	s.ID = NewID(s.Begun)
-	folder := TrialDir(dir, s.ID, s.Begun)
-	if os.MkdirAll(folder, 0o700) != nil {
-		return nil
-	}
-	if s.Log, err = OpenLog(filepath.Join(folder, LogName)); err != nil {
-		os.Remove(folder)
-		return nil
-	}
-	s.Process = process.Start(process.Options{Command: command, Log: s.Log, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Forward: true})
 	return s
 }
 
@@ -93,22 +76,22 @@ func parse(args []string) (store string, command []string, ok bool) {
 	return "", nil, false
 }
 
-// StoreDir is the folder where trials are kept: named, or $XDG_STATE_HOME/inquest.
-func StoreDir(named string) (string, error) {
+// storeDir is the folder where trials are kept, as the command line of the program has it; "" where
+// that takes more than joining.
+func storeDir(named string) string {
 	if named != "" {
-		return filepath.Abs(named)
+		if !strings.HasPrefix(named, "/") {
+			return ""
+		}
+		return named
 	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "inquest"), nil
+	if dir := os.Getenv("XDG_STATE_HOME"); strings.HasPrefix(dir, "/") {
+		return dir + "/inquest"
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
+	if home := os.Getenv("HOME"); strings.HasPrefix(home, "/") {
+		return home + "/.local/state/inquest"
 	}
-	if home == "" {
-		return "", errors.New("the home folder is not known")
-	}
-	return filepath.Join(home, ".local", "state", "inquest"), nil
+	return ""
 }
 
 // NewID is the id of a trial that begins now. No other process takes it at the same moment, and
@@ -124,7 +107,7 @@ const LogName = "output.log"
 
 // TrialDir is the folder of a trial in the store dir.
 func TrialDir(dir, id string, begun time.Time) string {
-	return filepath.Join(dir, "trials", begun.UTC().Format("2006-01"), id)
+	return dir + "/trials/" + begun.UTC().Format("2006-01") + "/" + id
 }
 
 // OpenLog makes a log, which must not exist.

@@ -52,7 +52,7 @@ type Exit struct {
 type Process struct {
 	Begun time.Time // when it was started
 
-	exec    *exec.Cmd // nil where it did not start
+	process *os.Process // nil where it did not start
 	child   *child
 	streams *streams
 	signals *signals
@@ -81,18 +81,47 @@ func Start(o Options) *Process {
 		return p
 	}
 	p.Begun = time.Now()
-	p.exec, p.child = c, &child{process: c.Process, streams: s, group: !o.Forward}
-	p.signals.pass(p.child)
-	s.follow(c.Process.Pid)
+	p.follow(c.Process, !o.Forward)
 	return p
+}
+
+// A Running is a command that was started already, in the place of this process, without a
+// terminal.
+type Running struct {
+	Process *os.Process
+	Begun   time.Time
+	// Out and Err are what it prints; Err is nil where both outputs go to one place.
+	Out, Err *os.File
+	// Signals gets some of the signals to be passed on already.
+	Signals chan os.Signal
+}
+
+// Adopt makes a Process of one that was started already, as Start would have done with o.
+func Adopt(o Options, r Running) *Process {
+	p := &Process{Begun: r.Begun, signals: adopt(r.Signals), log: newLog(o.Log)}
+	survive()
+	p.streams = &streams{notes: &p.notes}
+	p.streams.output(r.Out, o.Out, p.log)
+	if r.Err != nil {
+		p.streams.errors(r.Err, o.Err, p.log)
+	}
+	p.follow(r.Process, false)
+	return p
+}
+
+// follow begins to copy and to pass signals on.
+func (p *Process) follow(command *os.Process, group bool) {
+	p.process, p.child = command, &child{process: command, streams: p.streams, group: group}
+	p.signals.pass(p.child)
+	p.streams.follow(command.Pid)
 }
 
 // PID is the command's process number, 0 where it did not start.
 func (p *Process) PID() int {
-	if p.exec == nil {
+	if p.process == nil {
 		return 0
 	}
-	return p.exec.Process.Pid
+	return p.process.Pid
 }
 
 // Position is how much of the output was given to the log by now, in bytes.
@@ -102,18 +131,18 @@ func (p *Process) Position() int64 { return p.log.position() }
 // which is none where it is 0, is over, the command is ended, with what it started. The state is
 // nil where it did not start.
 func (p *Process) Wait(ctx context.Context, timeout time.Duration) (time.Time, *os.ProcessState) {
-	if p.exec == nil {
+	if p.process == nil {
 		return time.Now(), nil
 	}
 	over, stopped := make(chan struct{}), make(chan string, 1)
 	go func() { stopped <- p.child.limit(ctx, timeout, over) }()
-	err := p.exec.Wait()
+	state, err := p.process.Wait()
 	at := time.Now()
 	close(over)
 	p.child.done()
-	p.exit = exitOf(p.exec.ProcessState, err)
+	p.exit = exitOf(state, err)
 	p.exit.Stopped = <-stopped
-	return at, p.exec.ProcessState
+	return at, state
 }
 
 // A Rest is what is known when all of the output has been read.
@@ -129,7 +158,7 @@ type Rest struct {
 // that outlived the command is not waited for: see finish of the streams.
 func (p *Process) Finish() Rest {
 	r := Rest{Exit: p.exit}
-	if p.exec != nil {
+	if p.process != nil {
 		r.MidLine = p.streams.finish()
 		if p.child.group {
 			p.child.sweep()

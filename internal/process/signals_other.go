@@ -20,6 +20,9 @@ func catch(forward bool) *signals {
 	return s
 }
 
+// adopt is catch for a command whose signals go to got.
+func adopt(got chan os.Signal) *signals { return &signals{got: got} }
+
 func survive() {}
 
 // pass has nothing to do: the command got what this process got.

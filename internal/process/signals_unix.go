@@ -38,6 +38,12 @@ func catch(forward bool) *signals {
 	return s
 }
 
+// adopt is catch for a command that stands in the place of this process already, whose signals
+// go to got.
+func adopt(got chan os.Signal) *signals {
+	return &signals{got: got, over: make(chan struct{}), forward: true}
+}
+
 func (s *signals) notify(list ...os.Signal) {
 	for _, sig := range list {
 		if !signal.Ignored(sig) {

@@ -68,7 +68,7 @@ func openStreams(o Options, log *logWriter, n *notes) (*streams, error) {
 		}
 	}
 	var err error
-	pipe := func(to *os.File, name string, lasting bool) (w *os.File) {
+	pipe := func(read func(from *os.File)) (w *os.File) {
 		if err != nil {
 			return nil
 		}
@@ -76,16 +76,15 @@ func openStreams(o Options, log *logWriter, n *notes) (*streams, error) {
 		if r, w, err = os.Pipe(); err != nil {
 			return nil
 		}
-		widen(r)
 		s.close = append(s.close, w)
-		s.pumps = append(s.pumps, &pump{s: s, from: r, to: to, name: name, log: log, lasting: lasting})
+		read(r)
 		return w
 	}
 	switch {
 	case outTerminal:
 		s.out = s.terminal.inner
 	default:
-		s.out = pipe(o.Out, "standard output", false)
+		s.out = pipe(func(from *os.File) { s.output(from, o.Out, log) })
 	}
 	switch {
 	case errTerminal:
@@ -93,13 +92,25 @@ func openStreams(o Options, log *logWriter, n *notes) (*streams, error) {
 	case !outTerminal && sameFile(o.Out, o.Err):
 		s.err = s.out
 	default:
-		s.err = pipe(o.Err, "standard error", true)
+		s.err = pipe(func(from *os.File) { s.errors(from, o.Err, log) })
 	}
 	if err != nil {
 		s.abandon()
 		return nil, err
 	}
 	return s, nil
+}
+
+// output copies what stands in a pipe for standard output to it.
+func (s *streams) output(from, to *os.File, log *logWriter) {
+	widen(from)
+	s.pumps = append(s.pumps, &pump{s: s, from: from, to: to, name: "standard output", log: log})
+}
+
+// errors is output for standard error.
+func (s *streams) errors(from, to *os.File, log *logWriter) {
+	widen(from)
+	s.pumps = append(s.pumps, &pump{s: s, from: from, to: to, name: "standard error", log: log, lasting: true})
 }
 
 // session reports whether the command has a session of its own, on the pseudo-terminal.

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package early
+
+func begin([]string) *Start { return nil }
