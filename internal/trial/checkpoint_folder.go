@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -193,11 +194,14 @@ func (k *inspection) deepSpeed(root string, files []string, sizes map[string]int
 		mp    map[int]bool                    // model-parallel ranks
 		zero  map[string]map[int]map[int]bool // optim or model -> model-parallel rank -> data-parallel ranks
 		world map[string]int
+		// layer -> model-parallel ranks, of a pipeline. Layers without weights have no file, so
+		// their numbers have gaps; but each layer has a file of every model-parallel rank.
+		layers map[int]map[int]bool
 	}
 	groups := map[string]*group{}
 	of := func(dir string) *group {
 		if groups[dir] == nil {
-			groups[dir] = &group{mp: map[int]bool{}, zero: map[string]map[int]map[int]bool{}, world: map[string]int{}}
+			groups[dir] = &group{mp: map[int]bool{}, zero: map[string]map[int]map[int]bool{}, world: map[string]int{}, layers: map[int]map[int]bool{}}
 		}
 		return groups[dir]
 	}
@@ -219,6 +223,12 @@ func (k *inspection) deepSpeed(root string, files []string, sizes map[string]int
 				g.zero[m[4]][atoi(m[3])] = map[int]bool{}
 			}
 			g.zero[m[4]][atoi(m[3])][atoi(m[2])] = true
+		} else if m := layerStates.FindStringSubmatch(f); m != nil {
+			g := of(m[1])
+			if g.layers[atoi(m[2])] == nil {
+				g.layers[atoi(m[2])] = map[int]bool{}
+			}
+			g.layers[atoi(m[2])][atoi(m[3])] = true
 		}
 	}
 	for _, dir := range sortedKeys(groups) {
@@ -240,6 +250,15 @@ func (k *inspection) deepSpeed(root string, files []string, sizes map[string]int
 			for _, mp := range mps {
 				k.missing(dir+"zero_pp_rank_%d_mp_rank_"+fmt.Sprintf("%02d_%s_states.pt", mp, kind), g.zero[kind][mp], most, true)
 			}
+		}
+		model := g.world["mp_world_size"]
+		for _, ranks := range g.layers {
+			for r := range ranks {
+				model = max(model, r+1)
+			}
+		}
+		for _, layer := range slices.Sorted(maps.Keys(g.layers)) {
+			k.missing(fmt.Sprintf("%slayer_%02d", dir, layer)+"-model_%02d-model_states.pt", g.layers[layer], model, true)
 		}
 		if g.world["dp_world_size"] == 0 {
 			k.note("no file of %s states how many ranks there were; ranks behind the last one that is there would not be missed", cmpOr(dir, "the folder"))
