@@ -18,7 +18,6 @@ var (
 	relPath   = lazyre.New(`(^|[\s"'=(\[{,:;<>|@\x60])((?:[\w.+@~-]+/)+[\w.+@~-]+\.[A-Za-z][A-Za-z0-9]{0,11})($|[\s"'=)\]},:;<>|\x60])`)
 	frameFile = lazyre.New(`(File \\*["'])([^"'\\\n]+)(\\*["'], line)`)
 	segments  = lazyre.New(separators)
-	percent   = lazyre.New(`(?:%[0-9A-Fa-f]{2}){2,}`)
 )
 
 // paths takes out the segments of paths that say whose or what they are of.

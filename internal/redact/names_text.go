@@ -19,19 +19,22 @@ func (n *Names) lines(text string) string {
 			line, sep = text[:end], text[end:end+1]
 		}
 		text = text[len(line)+len(sep):]
-		next := text
-		if i := strings.IndexAny(next, "\r\n"); i >= 0 {
-			next = next[:i]
-		}
+		next := firstLine(text)
 		if sep == "\r" && strings.HasPrefix(text, "\n") {
-			if next = text[1:]; strings.IndexAny(next, "\r\n") >= 0 {
-				next = next[:strings.IndexAny(next, "\r\n")]
-			}
+			next = firstLine(text[1:])
 		}
 		b.WriteString(n.line(line, next, &p))
 		b.WriteString(sep)
 	}
 	return b.String()
+}
+
+// firstLine is text up to the first end of a line.
+func firstLine(text string) string {
+	if i := strings.IndexAny(text, "\r\n"); i >= 0 {
+		return text[:i]
+	}
+	return text
 }
 
 // A passage is what of the lines before matters for the next one.

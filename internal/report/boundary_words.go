@@ -36,15 +36,6 @@ func numbersOf(values map[string]int64) string {
 	return assignments(out)
 }
 
-// decided reports whether the search has an answer.
-func (v *boundaryView) decided() bool {
-	switch v.Boundary.Answer {
-	case incident.Found, incident.AllPass, incident.NonePasses:
-		return true
-	}
-	return false
-}
-
 // tone is how the page colours the answer.
 func (v *boundaryView) tone() string {
 	switch v.Boundary.Answer {

@@ -32,7 +32,7 @@ import (
 // written, all goes without it.
 
 // indexVersion changes whenever rows, or what Keep makes of them, change.
-const indexVersion = 1
+const indexVersion = 2
 
 const (
 	indexFile = "index.sqlite"
@@ -54,14 +54,12 @@ type index struct {
 	conn    *sqlite.Conn
 	version string
 	rows    map[string]row // by path
-	lines   []incident.KeptLine
 }
 
 // A row is a file of the truth as it was when it was read.
 type row struct {
 	size, mtime int64
 	problem     string
-	body        []byte // compressed JSON of a kept; nil where there is a problem
 }
 
 func (r *row) fits(f *found) bool { return r.size == f.size && r.mtime == f.mtime }
