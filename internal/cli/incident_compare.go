@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -140,6 +141,7 @@ func trialNamed(all []incident.Trial, name string) (*incident.Trial, error) {
 // beforeAfter are the trial that failed and the one that tells most of what was tried since: the
 // last that a verification or recheck made, else the last of all.
 func beforeAfter(k *incident.Kept) (x, y *incident.Trial, err error) {
+	siblings := ledger.Siblings(k.Trials, k.Original)
 	for i := range k.Trials {
 		t := &k.Trials[i]
 		switch {
@@ -147,7 +149,7 @@ func beforeAfter(k *incident.Kept) (x, y *incident.Trial, err error) {
 			x = t
 		case x == nil: // before the failure
 		case y == nil, t.By == incident.ByVerify, t.By == incident.ByRecheck, y.By != incident.ByVerify && y.By != incident.ByRecheck:
-			if t.Launch == nil || x.Launch == nil || ledger.LaunchKey(t.Launch) != ledger.LaunchKey(x.Launch) {
+			if !slices.Contains(siblings, t) {
 				y = t
 			}
 		}

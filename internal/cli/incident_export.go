@@ -171,27 +171,19 @@ func (a *app) export(ctx context.Context, f *exportFlags, o output, args []strin
 // foldersOf are the folders of the trials whose failure an incident is: all processes of the
 // launch of the original one.
 func foldersOf(st *store.Store, k *incident.Kept) ([]string, error) {
-	var origin *incident.Trial
-	for i := range k.Trials {
-		if k.Trials[i].ID == k.Original {
-			origin = &k.Trials[i]
-		}
-	}
-	if origin == nil {
+	siblings := ledger.Siblings(k.Trials, k.Original)
+	if len(siblings) == 0 {
 		return nil, fmt.Errorf("the trial of the failure of %s is not on record", k.ID)
 	}
 	var out []string
-	for i := range k.Trials {
-		t := &k.Trials[i]
-		if t.ID == origin.ID || t.Launch != nil && origin.Launch != nil && ledger.LaunchKey(t.Launch) == ledger.LaunchKey(origin.Launch) {
-			dir := st.TrialDir(*t)
-			if t.Log != "" {
-				if _, err := os.Stat(dir); err != nil {
-					dir = filepath.Dir(t.Log)
-				}
+	for _, t := range siblings {
+		dir := st.TrialDir(*t)
+		if t.Log != "" {
+			if _, err := os.Stat(dir); err != nil {
+				dir = filepath.Dir(t.Log)
 			}
-			out = append(out, dir)
 		}
+		out = append(out, dir)
 	}
 	return out, nil
 }

@@ -86,18 +86,6 @@ func IncidentID(scenario, fingerprint string) string {
 	return "i-" + hex.EncodeToString(sum[:])[:10]
 }
 
-// LaunchKey names one start of a job: its launcher numbers the restarts. It is "" where no
-// launcher named itself.
-func LaunchKey(l *incident.Launch) string {
-	if l == nil || l.ID == "" {
-		return ""
-	}
-	if l.Restart > 0 {
-		return l.ID + "#" + strconv.Itoa(l.Restart)
-	}
-	return l.ID
-}
-
 // byTime orders times in RFC 3339, UTC; equal ones by their ids.
 func byTime(a, b, idA, idB string) int {
 	// Fractions of a second have any number of digits: 10:00:00Z is before 10:00:00.5Z.
@@ -232,25 +220,9 @@ func unitsOf(trials []incident.Trial, acts []incident.Act) []*unit {
 			joint[a.Launch] = a
 		}
 	}
-	launches := map[string]*unit{}
-	var units []*unit
-	for i := range trials {
-		t := &trials[i]
-		key := ""
-		if t.By == incident.ByRun {
-			key = LaunchKey(t.Launch)
-		}
-		u := launches[key]
-		if key == "" || u == nil {
-			u = &unit{launch: key, joint: joint[key]}
-			if units = append(units, u); key != "" {
-				launches[key] = u
-			}
-		}
-		u.trials = append(u.trials, t)
-	}
+	units := launches(trials)
 	for _, u := range units {
-		slices.SortFunc(u.trials, func(a, b *incident.Trial) int { return byTime(a.Begun, b.Begun, a.ID, b.ID) })
+		u.joint = joint[u.launch]
 		for _, t := range u.trials {
 			if HasFailed(t) && (u.best == nil || better(t, u.best) < 0) {
 				u.best = t

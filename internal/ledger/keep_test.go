@@ -312,3 +312,59 @@ func TestPeak(t *testing.T) {
 		}
 	}
 }
+
+// A name that a later start has as well, as the address of rank 0, makes one launch only of what
+// ran at the same time, each rank once.
+func TestWeakLaunches(t *testing.T) {
+	trials, acts := story(t, `
+		run a/env a: oom
+		run b/env a: oom
+		run c/env a: nan
+		run d/env a: nan
+		run e/env a: oom
+		run f/env a: passed
+	`)
+	rank := func(n int) *int { return &n }
+	times := []struct {
+		begun, ended string
+		rank         *int
+	}{
+		{"10:00:00Z", "10:00:00.5Z", rank(0)}, // failed before the other had started
+		{"10:00:02Z", "10:00:40Z", rank(1)},
+		{"10:00:45Z", "10:01:30Z", rank(0)}, // the next try, at once
+		{"10:00:45.5Z", "", rank(1)},
+		{"11:00:00Z", "11:30:00Z", nil},
+		{"12:00:00Z", "12:30:00Z", nil}, // not the same by its time alone
+	}
+	for i, x := range times {
+		trials[i].Launch.Rank, trials[i].Launch.Weak, trials[i].Begun = x.rank, true, "2026-08-01T"+x.begun
+		if trials[i].Ended = nil; x.ended != "" {
+			end := "2026-08-01T" + x.ended
+			trials[i].Ended = &end
+		}
+	}
+	var got []string
+	for _, u := range launches(trials) {
+		var ids []string
+		for _, o := range u.trials {
+			ids = append(ids, o.ID)
+		}
+		got = append(got, u.launch+"="+strings.Join(ids, ","))
+	}
+	if want := []string{"env@a=a,b", "env@c=c,d", "env@e=e", "env@f=f"}; !slices.Equal(got, want) {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	kept := Keep(trials, acts)
+	if len(kept) != 2 {
+		t.Fatalf("%d incidents: a weak name made one of two failures", len(kept))
+	}
+	if s := Siblings(trials, "d"); len(s) != 2 || s[0].ID != "c" {
+		t.Errorf("siblings of d: %v", s)
+	}
+	for i := range trials {
+		trials[i].Launch.Weak = false
+	}
+	if u := launches(trials); len(u) != 1 {
+		t.Errorf("%d launches of one that its launcher names", len(u))
+	}
+}

@@ -99,9 +99,8 @@ func find(all []incident.Kept, name string) (*incident.Kept, error) {
 			return slices.ContainsFunc(k.Trials, func(t incident.Trial) bool { return t.ID == name })
 		},
 		func(k *incident.Kept) bool {
-			return slices.ContainsFunc(k.Trials, func(t incident.Trial) bool {
-				return t.Launch != nil && (t.Launch.ID == name || ledger.LaunchKey(t.Launch) == name)
-			})
+			return slices.ContainsFunc(k.Table, func(r incident.KeptRow) bool { return r.Launch != "" && r.Launch == name }) ||
+				slices.ContainsFunc(k.Trials, func(t incident.Trial) bool { return t.Launch != nil && t.Launch.ID == name })
 		},
 		func(k *incident.Kept) bool {
 			return len(name) >= 2 && (strings.HasPrefix(k.ID, name) || strings.HasPrefix(strings.TrimPrefix(k.ID, "i-"), name))
