@@ -1,3 +1,6 @@
+// Package ledger says what trials make together: which of them are one launch and one incident,
+// how an incident stands after them and after what was done with it, and what changed between
+// two. It decides from records only, whatever their order; how they are kept is the store's.
 package ledger
 
 import (
