@@ -158,7 +158,7 @@ func (a *app) told(w io.Writer, f runFlags, args []string, r *recorded) {
 			if l.Rank != nil {
 				who = fmt.Sprintf("rank %d: ", *l.Rank)
 			}
-			fmt.Fprintf(w, "inquest: %s%s %s; %s; trial %s\n", who, printable(args[0]), printable(endWords(*t.Exit)), printable(oneLine(t.Verdict.Text)), t.ID)
+			fmt.Fprintf(w, "inquest: %s%s %s; %s; trial %s\n", who, printable(args[0]), printable(endWords(*t.Exit)), printable(strings.TrimSuffix(oneLine(t.Verdict.Text), ".")), t.ID)
 		} else {
 			if t.Exit.Error == "" {
 				head += " after " + r.took.Round(time.Millisecond).String()

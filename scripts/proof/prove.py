@@ -9,6 +9,7 @@ none is refused, and the cure is verified. Everything is compared with what tria
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -98,10 +99,14 @@ class Loop:
 
 def edge_by_force(train, lo, hi, cwd):
     """The largest value with which the training passes, every one tried, without inquest."""
-    passed = []
-    for v in range(lo, hi + 1):
+
+    def passes(v):
         words = [w.replace("{BATCH}", str(v)) for w in train]
-        passed.append(subprocess.run(words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0)
+        return subprocess.run(words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+    # Each has a limit of its own; the one device of a host is had by one at a time.
+    with concurrent.futures.ThreadPoolExecutor(1 if "cuda" in train else os.cpu_count()) as pool:
+        passed = list(pool.map(passes, range(lo, hi + 1)))
     hold("a larger batch never passes where a smaller one fails", passed == sorted(passed, reverse=True), str(passed))
     return lo + sum(passed) - 1
 
@@ -237,7 +242,7 @@ def main():
     if o.device == "cuda":
         o.sizes, o.memory, o.hi = ["--sample-kib", str(8 << 20)], 0, 32
     elif o.engine == "torch":
-        o.sizes, o.memory, o.hi = ["--sample-kib", "16384"], 96, 8
+        o.sizes, o.memory, o.hi = ["--sample-kib", "8192"], 40, 6
     else:
         o.sizes, o.memory, o.hi = ["--sample-kib", "8192"], 80, 16
     o.long = ["--steps", "30", "--step-time", "0.05", "--sanity-steps", "8"]  # so long that its limits are seen

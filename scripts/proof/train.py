@@ -135,12 +135,11 @@ class Torch:
         self.length = max(o.sample_kib * 1024 // (depth * 2 * FEATURES * 4), 1)
         blocks = [m for _ in range(depth) for m in (nn.Linear(FEATURES, FEATURES), nn.GELU())]
         self.model = nn.Sequential(*blocks, nn.Linear(FEATURES, 1)).to(o.device)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=o.lr)
         self.truth = torch.randn(FEATURES, 1, device=o.device)
 
     def step(self, size):
         torch, kept, total = self.torch, [], 0.0
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         for _ in range(self.o.grad_accum):
             x = torch.randn(size, self.length, FEATURES, device=self.o.device)
             loss = torch.nn.functional.mse_loss(self.model(x), x @ self.truth) / self.o.grad_accum
@@ -150,7 +149,11 @@ class Torch:
                 kept.append(loss)
             del x, loss
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), float("inf")).item()
-        self.optimizer.step()
+        # Plain gradient descent: torch.optim would import the compiler, which takes as long as all
+        # of a short trial.
+        with torch.no_grad():
+            for p in self.model.parameters():
+                p -= self.o.lr * p.grad
         return total, norm, kept
 
     def tensors(self):
