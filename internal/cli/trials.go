@@ -131,12 +131,13 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	if log != nil {
 		log.Close()
 	}
+	var unknown []string // of what it ran in
 	if r.Exit.Error == "" {
-		t.Environment = k.surroundings(stop)
+		t.Environment, unknown = k.surroundings(stop)
 	}
 	ended := r.Ended.UTC().Format(time.RFC3339Nano)
 	t.Ended, t.Exit, t.Measures, t.LogBytes = &ended, &r.Exit, r.Measures, r.LogBytes
-	t.Problems = append(append(t.Problems, r.Problems...), k.unknown...)
+	t.Problems = append(append(t.Problems, r.Problems...), unknown...)
 	for i, p := range t.Problems {
 		t.Problems[i] = redact.Text(p)
 	}
@@ -279,19 +280,20 @@ func (k *keeping) surround(ctx context.Context, j trial.Job, tools gpu.Runner) {
 // once the asking is cancelled.
 const surrounding = time.Second
 
-// surroundings is what the trial ran in, nil where it could not be told in time.
-func (k *keeping) surroundings(cancel func()) *incident.Environment {
+// surroundings is what the trial ran in and what of that is not known; nil where it could not be
+// told in time.
+func (k *keeping) surroundings(cancel func()) (*incident.Environment, []string) {
 	for range 2 {
 		select {
 		case <-k.around:
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			return k.environment
+			return k.environment, k.unknown
 		case <-time.After(surrounding):
 			cancel()
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // sample keeps a sample. It may be called concurrently with the trial, not with itself.
@@ -323,12 +325,12 @@ func (k *keeping) end(t incident.Trial) []incident.Sample {
 		At: *t.Ended, Exit: *t.Exit, Measures: t.Measures, LogBytes: t.LogBytes, Problems: t.Problems,
 	}})
 	k.synced = make(chan struct{})
-	go func() {
-		defer close(k.synced)
-		if k.w != nil {
-			k.w.Sync()
+	go func(w *store.Writer, synced chan struct{}) {
+		defer close(synced)
+		if w != nil {
+			w.Sync()
 		}
-	}()
+	}(k.w, k.synced)
 	return k.samples
 }
 
@@ -345,22 +347,27 @@ func (k *keeping) judged(inc *incident.Incident, v incident.TrialVerdict) {
 // syncing is how long the end of a trial waits for a disk.
 const syncing = 2 * time.Second
 
-// close ends the writing, and says what could not be written.
+// close ends the writing, and says what could not be written. What is known of the surroundings
+// only now is dropped: a trial does not wait for it.
 func (k *keeping) close() error {
-	if k.w == nil {
-		return k.err
+	k.mu.Lock()
+	w, kept := k.w, k.err
+	k.w = nil
+	k.mu.Unlock()
+	if w == nil {
+		return kept
 	}
 	done := make(chan error, 1)
 	go func() {
 		<-k.synced
-		k.w.Sync()
-		done <- k.w.Close()
+		w.Sync()
+		done <- w.Close()
 	}()
 	select {
 	case err := <-done:
-		return errors.Join(k.err, err)
+		return errors.Join(kept, err)
 	case <-time.After(syncing):
-		return k.err // the system goes on with it
+		return kept // the system goes on with it
 	}
 }
 

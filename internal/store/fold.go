@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +60,7 @@ func foldTrial(dir, id string, r io.Reader, samples bool) (*Reading, error) {
 	if f.dropped > 0 {
 		f.problem(fmt.Sprintf("%d samples are left out: at most %d are read", f.dropped, maxSamples))
 	}
-	for _, k := range sortedKeys(f.unknown) {
+	for _, k := range slices.Sorted(maps.Keys(f.unknown)) {
 		f.problem(fmt.Sprintf("%s of a kind %q, which this version does not know; kept as they are", counted(f.unknown[k], "record"), k))
 	}
 	if t.Verdict == nil {
@@ -258,15 +259,6 @@ func unfinished(t *incident.Trial) string {
 		return "its end was never recorded, and its process is gone"
 	}
 	return noEnd + "; whether process " + strconv.Itoa(t.PID) + " is still its own is not known"
-}
-
-func sortedKeys(m map[string]int) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func counted(n int, noun string) string {

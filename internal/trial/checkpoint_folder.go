@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -261,7 +262,7 @@ func (k *inspection) deepSpeed(root string, files []string, sizes map[string]int
 			k.missing(fmt.Sprintf("%slayer_%02d", dir, layer)+"-model_%02d-model_states.pt", g.layers[layer], model, true)
 		}
 		if g.world["dp_world_size"] == 0 {
-			k.note("no file of %s states how many ranks there were; ranks behind the last one that is there would not be missed", cmpOr(dir, "the folder"))
+			k.note("no file of %s states how many ranks there were; ranks behind the last one that is there would not be missed", cmp.Or(dir, "the folder"))
 		}
 	}
 	if _, there := sizes["latest"]; there && len(groups) > 0 {

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -203,7 +204,7 @@ func (v *verifier) endedCheck() {
 	case n == 0:
 		check.State, check.Says = incident.Unknown, "No run was made."
 	case v.out.Passed < n:
-		check.State, check.Says = incident.Unknown, fmt.Sprintf("%d of %d runs ended by themselves with status 0. %s.", v.out.Passed, n, cmpOr(open, "How the others ended is not known"))
+		check.State, check.Says = incident.Unknown, fmt.Sprintf("%d of %d runs ended by themselves with status 0. %s.", v.out.Passed, n, cmp.Or(open, "How the others ended is not known"))
 		v.miss(incident.CheckEnded, "the end of each run", "give each run more time (--timeout), or let nothing stop it")
 	default:
 		check.State, check.Says = incident.Yes, fmt.Sprintf("%d of %d runs ended by themselves with status 0.", v.out.Passed, n)
@@ -371,7 +372,7 @@ func (v *verifier) whole() (bool, string) {
 		}
 		return ""
 	}
-	if a := cmpOr(suspicious(now.Command, was), suspicious(o.Trial.Command, is)); a != "" {
+	if a := cmp.Or(suspicious(now.Command, was), suspicious(o.Trial.Command, is)); a != "" {
 		return false, a
 	}
 	return true, ""

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,5 +30,3 @@ func numberText(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 func percentText(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-func cmpOr(s, other string) string { return cmp.Or(s, other) }
