@@ -25,9 +25,11 @@ import (
 
 	"github.com/inquest-dev/inquest/encyclopedia"
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/explain"
 	"github.com/inquest-dev/inquest/internal/lazyre"
+	"github.com/inquest-dev/inquest/internal/process"
 	"github.com/inquest-dev/inquest/internal/reader/all"
 )
 
@@ -81,8 +83,10 @@ type app struct {
 	rules    []string // --rules
 	format   string   // --format of the command that ran, for errors
 
-	keepInterrupts func()      // the command takes interrupts itself from now on
-	trying         atomic.Bool // trials are made: an interrupt ends the one that runs, and a report follows
+	started        *early.Start    // the command of run, where it runs already
+	caught         *process.Caught // the signals that it is still to get
+	keepInterrupts func()          // the command takes interrupts itself from now on
+	trying         atomic.Bool     // trials are made: an interrupt ends the one that runs, and a report follows
 }
 
 // commands is the table of commands. Adding one is a row here and a file beside
@@ -108,7 +112,17 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
+	started := early.Take(args)
+	var caught *process.Caught
+	switch {
+	case started != nil:
+	case len(args) > 0 && args[0] == "run":
+		// They are the command's, which is still to be started.
+		caught = process.Catch()
+		defer caught.Release()
+	default:
+		signal.Notify(interrupts, os.Interrupt)
+	}
 	stop := func() { signal.Stop(interrupts) }
 	defer stop()
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
@@ -118,7 +132,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		debug.SetMemoryLimit(memory)
 		runtime.SetFinalizer(&collection{}, (*collection).ended)
 	}
-	a := &app{args: args, in: in, out: out, err: errw, keepInterrupts: stop}
+	a := &app{args: args, in: in, out: out, err: errw, keepInterrupts: stop, started: started, caught: caught}
 	done := make(chan error, 1)
 	go func() { done <- a.run(ctx, args) }()
 	var err error

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
-	"github.com/inquest-dev/inquest/internal/early"
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/ledger"
@@ -66,11 +65,11 @@ where it could not be executed, 127 where it was not found; 2 wrong usage.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.every < 0 || f.every != 0 && f.every < 0.01 || f.every > 3600 {
 				return fmt.Errorf("%w: --sample %g; 0, or from 0.01 to 3600 seconds", errUsage, f.every)
 			}
-			return a.runUnchanged(f, args)
+			return a.runUnchanged(cmd.Context(), f, args)
 		},
 	}
 	fl := cmd.Flags()
@@ -87,9 +86,9 @@ where it could not be executed, 127 where it was not found; 2 wrong usage.`,
 
 // runUnchanged runs args in the place of this process, and says on standard error what came of
 // it where it failed.
-func (a *app) runUnchanged(f runFlags, args []string) error {
-	// From here on no signal ends this process: the command gets them, and after its end they
-	// end the diagnosis. Nor does a standard error that nobody reads: see record.Run.
+func (a *app) runUnchanged(ctx context.Context, f runFlags, args []string) error {
+	// From here on no signal ends this process: the command gets them, also those that came
+	// before it was started, and after its end they end the diagnosis. Nor does a standard error that nobody reads: see record.Run.
 	stops := make(chan os.Signal, 16)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) {
@@ -97,6 +96,9 @@ func (a *app) runUnchanged(f runFlags, args []string) error {
 		}
 	}
 	a.keepInterrupts()
+	if a.started == nil && ctx.Err() != nil {
+		return ctx.Err() // nobody waits for a command any more
+	}
 
 	var s *store.Store
 	if dir, err := storeDir(f.store.dir); err == nil {
@@ -105,8 +107,8 @@ func (a *app) runUnchanged(f runFlags, args []string) error {
 	r, err := a.record(context.Background(), recording{
 		job:   trial.Job{By: incident.ByRun, Incident: f.incident, Command: args},
 		store: s, in: stream(a.in), out: stream(a.out), er: stream(a.err), forward: true,
-		started: early.Take(a.args),
-		every:   time.Duration(f.every * float64(time.Second)), tools: gpu.Tools,
+		started: a.started, caught: a.caught,
+		every: time.Duration(f.every * float64(time.Second)), tools: gpu.Tools,
 		diagnose: func(e incident.Exit) bool {
 			return !f.noDiagnose && (f.diagnose || e.Status != 0) && e.Error == ""
 		},
@@ -151,14 +153,15 @@ func stream(v any) *os.File {
 func (a *app) told(w io.Writer, f runFlags, args []string, r *recorded) {
 	t := r.trial
 	if t.Exit.Status != 0 || f.diagnose {
-		head := fmt.Sprintf("inquest: %s %s", printable(args[0]), printable(endWords(*t.Exit)))
+		name, end := printable(oneLine(args[0])), printable(oneLine(endWords(*t.Exit)))
+		head := fmt.Sprintf("inquest: %s %s", name, end)
 		if l := t.Launch; l != nil && l.WorldSize != nil && *l.WorldSize > 1 {
 			// Each of many ranks says one line.
 			who := ""
 			if l.Rank != nil {
 				who = fmt.Sprintf("rank %d: ", *l.Rank)
 			}
-			fmt.Fprintf(w, "inquest: %s%s %s; %s; trial %s\n", who, printable(args[0]), printable(endWords(*t.Exit)), printable(strings.TrimSuffix(oneLine(t.Verdict.Text), ".")), t.ID)
+			fmt.Fprintf(w, "inquest: %s%s %s; %s; trial %s\n", who, name, end, printable(strings.TrimSuffix(oneLine(t.Verdict.Text), ".")), t.ID)
 		} else {
 			if t.Exit.Error == "" {
 				head += " after " + r.took.Round(time.Millisecond).String()

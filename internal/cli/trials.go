@@ -73,6 +73,7 @@ type recording struct {
 	every       time.Duration
 	share       float64 // of a CPU for samples; 0 is the default
 	tools       gpu.Runner
+	caught      *process.Caught                  // signals that the command is still to get
 	started     *early.Start                     // nil where the command is still to be started
 	diagnose    func(incident.Exit) bool         // whether to, once it ended so
 	diagnosing  func() (context.Context, func()) // bounds the diagnosis
@@ -112,7 +113,7 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 		return nil, err
 	}
 	o := record.Options{
-		Command: j.Command, Dir: x.job.Dir, Env: j.Env, In: x.in, Out: x.out, Err: x.er, Forward: x.forward,
+		Command: j.Command, Dir: x.job.Dir, Env: j.Env, In: x.in, Out: x.out, Err: x.er, Forward: x.forward, Caught: x.caught,
 		Every: x.every, Share: x.share, Tools: x.tools, Timeout: j.Timeout, Sampled: k.sample,
 	}
 	if log != nil {

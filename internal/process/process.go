@@ -31,7 +31,20 @@ type Options struct {
 	// Without it the command and what it starts are a group of their own, which is ended
 	// together.
 	Forward bool
+	// Caught are the signals that this process was sent before the command could be started: it
+	// gets them when it has. Nil where none were caught.
+	Caught *Caught
 }
+
+// Caught are signals of ending that this process was sent since it began to catch them.
+type Caught struct{ signals *signals }
+
+// Catch keeps the signals of ending from ending this process, for a command that is to stand in
+// its place and is not started yet.
+func Catch() *Caught { return &Caught{catch(true)} }
+
+// Release ends the catching. It has no effect where a command got the signals and has ended.
+func (c *Caught) Release() { c.signals.release() }
 
 // Why a command was ended, where the context does not name a cause of its own.
 const (
@@ -64,7 +77,12 @@ type Process struct {
 // Start starts the command. From its first call on a failing write does not end this process.
 // Wait and Finish are to be called once each, in this order.
 func Start(o Options) *Process {
-	p := &Process{signals: catch(o.Forward), log: newLog(o.Log)}
+	p := &Process{log: newLog(o.Log)}
+	if o.Forward && o.Caught != nil {
+		p.signals = o.Caught.signals
+	} else {
+		p.signals = catch(o.Forward)
+	}
 	s, err := openStreams(o, p.log, &p.notes)
 	p.Begun = time.Now()
 	if err != nil {
@@ -72,6 +90,7 @@ func Start(o Options) *Process {
 		return p
 	}
 	p.streams = s
+	early := p.signals.waiting()
 	c, err := start(o, s)
 	survive()
 	if err != nil {
@@ -81,7 +100,7 @@ func Start(o Options) *Process {
 		return p
 	}
 	p.Begun = time.Now()
-	p.follow(c.Process, !o.Forward)
+	p.follow(c.Process, !o.Forward, early)
 	return p
 }
 
@@ -105,14 +124,14 @@ func Adopt(o Options, r Running) *Process {
 	if r.Err != nil {
 		p.streams.errors(r.Err, o.Err, p.log)
 	}
-	p.follow(r.Process, false)
+	p.follow(r.Process, false, 0)
 	return p
 }
 
-// follow begins to copy and to pass signals on.
-func (p *Process) follow(command *os.Process, group bool) {
+// follow begins to copy and to pass signals on, of which early came before the command was there.
+func (p *Process) follow(command *os.Process, group bool, early int) {
 	p.process, p.child = command, &child{process: command, streams: p.streams, group: group}
-	p.signals.pass(p.child)
+	p.signals.pass(p.child, early)
 	p.streams.follow(command.Pid)
 }
 

@@ -26,7 +26,9 @@ func adopt(got chan os.Signal) *signals { return &signals{got: got} }
 func survive() {}
 
 // pass has nothing to do: the command got what this process got.
-func (s *signals) pass(*child) {}
+func (s *signals) pass(*child, int) {}
+
+func (s *signals) waiting() int { return 0 }
 
 func (s *signals) release() { signal.Stop(s.got) }
 

@@ -23,7 +23,8 @@ type signals struct {
 	got  chan os.Signal
 	over chan struct{}
 
-	forward bool
+	forward  bool
+	released sync.Once
 }
 
 // catch keeps the usual signals of ending from ending this process, where the command stands in
@@ -56,13 +57,20 @@ func (s *signals) notify(list ...os.Signal) {
 // limit of the size of files: the output, the log and what is told at the end may be either.
 var survive = sync.OnceFunc(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE, syscall.SIGXFSZ) })
 
-// pass gives signals to the command until it has ended.
-func (s *signals) pass(c *child) {
+// waiting is how many signals wait for a command.
+func (s *signals) waiting() int { return len(s.got) }
+
+// pass gives signals to the command until it has ended. The first of them, as many as early says,
+// came before it was there: nobody else has sent it those.
+func (s *signals) pass(c *child, early int) {
 	if s.forward {
 		s.notify(passed...)
 		s.notify(more...)
 	}
 	go func() {
+		for range early {
+			c.kill((<-s.got).(syscall.Signal), false)
+		}
 		for {
 			select {
 			case sig := <-s.got:
@@ -76,8 +84,10 @@ func (s *signals) pass(c *child) {
 
 // release ends the catching.
 func (s *signals) release() {
-	signal.Stop(s.got)
-	close(s.over)
+	s.released.Do(func() {
+		signal.Stop(s.got)
+		close(s.over)
+	})
 }
 
 // signal gives the command a signal that this process got.

@@ -20,10 +20,11 @@ type Options struct {
 	Command []string
 	Dir     string   // "" is this process's
 	Env     []string // set beside this process's environment, NAME=value
-	// Log, In, Out, Err and Forward are those of process.Options.
+	// Log, In, Out, Err, Forward and Caught are those of process.Options.
 	Log          io.Writer
 	In, Out, Err *os.File
 	Forward      bool
+	Caught       *process.Caught
 	// Process is the command where it was started already; then all before it was said there.
 	Process *process.Process
 	// Every is the time between two samples of memory; 0 takes none.
@@ -55,7 +56,7 @@ type Result struct {
 func Run(ctx context.Context, o Options) Result {
 	p := o.Process
 	if p == nil {
-		p = process.Start(process.Options{Command: o.Command, Dir: o.Dir, Env: o.Env, Log: o.Log, In: o.In, Out: o.Out, Err: o.Err, Forward: o.Forward})
+		p = process.Start(process.Options{Command: o.Command, Dir: o.Dir, Env: o.Env, Log: o.Log, In: o.In, Out: o.Out, Err: o.Err, Forward: o.Forward, Caught: o.Caught})
 	}
 	r := Result{Begun: p.Begun}
 	var kills, atLimit *int64
