@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/ledger"
+	"github.com/inquest-dev/inquest/internal/record"
 	"github.com/inquest-dev/inquest/internal/report"
 	"github.com/inquest-dev/inquest/internal/store"
 )
@@ -35,11 +35,10 @@ them.`
 type recheckFlags struct {
 	output
 	storeFlag
-	all, keep     bool
-	runs          int
-	timeout       time.Duration
-	reads         []string
-	disk, scratch string
+	scratchFlags
+	all     bool
+	runs    int
+	timeout time.Duration
 }
 
 func incidentRecheckCommand(a *app) *cobra.Command {
@@ -68,10 +67,7 @@ func incidentRecheckCommand(a *app) *cobra.Command {
 	f.BoolVar(&r.all, "all", false, "every confirmed incident")
 	f.IntVar(&r.runs, "runs", 0, "how often the scenario is run; 0 is as often as then")
 	f.DurationVar(&r.timeout, "timeout", 0, "end a run after this time; 0 is as then")
-	f.StringArrayVar(&r.reads, "reads", nil, "the command only reads this folder; may be given more than once")
-	f.StringVar(&r.scratch, "scratch", "", "make the folders for {OUT} below this one (default: in the store)")
-	f.StringVar(&r.disk, "disk", "20GiB", "stop when the runs have written more than this into their folders; 0 is no bound")
-	f.BoolVar(&r.keep, "keep", false, "keep the folders of the runs")
+	r.scratchFlags.flags(cmd, keepRuns)
 	return cmd
 }
 
@@ -195,11 +191,11 @@ func (a *app) recheckOne(ctx context.Context, s *store.Store, k *incident.Kept, 
 		return nil, fmt.Errorf("the folder of its test, %s, is not there", req.Dir)
 	}
 	for _, c := range append([][]string{req.Command, req.Evaluate}, req.Nearby...) {
-		if slices.ContainsFunc(c, func(w string) bool { return strings.Contains(w, "[masked]") }) {
+		if record.HasMasked(c) {
 			return nil, errors.New("its command had a secret, which is not kept: inquest verify --incident with the command behind -- tests it again")
 		}
 	}
-	t, err := a.verified(ctx, s, k, verifying{by: incident.ByRecheck, request: req, reads: r.reads, disk: r.disk, scratch: r.scratch, keep: r.keep, since: testedTrial(s, act)})
+	t, err := a.verified(ctx, s, k, verifying{by: incident.ByRecheck, request: req, scratch: r.scratchFlags, since: testedTrial(s, act)})
 	if err != nil {
 		return nil, err
 	}

@@ -22,22 +22,51 @@ import (
 
 // seriesFlags are the flags of commands that run the user's command more than once.
 type seriesFlags struct {
-	set, writes, reads []string
-	scratch, disk      string
-	keep, online       bool
-	clean              bool
-	checkpoint, seed   string
-	timeout            time.Duration
+	scratchFlags
+	set, writes      []string
+	online, clean    bool
+	checkpoint, seed string
+	timeout          time.Duration
+}
+
+// scratchFlags say where trials write, and what they only read.
+type scratchFlags struct {
+	reads      []string
+	root, disk string
+	keep       bool
+}
+
+// flags adds them; keep says which folders are kept.
+func (f *scratchFlags) flags(cmd *cobra.Command, keep string) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.reads, "reads", nil, "the command only reads this folder; may be given more than once")
+	fl.StringVar(&f.root, "scratch", "", "make the folders for {OUT} below this one (default: in the store)")
+	fl.StringVar(&f.disk, "disk", "20GiB", "stop when all trials have written more than this into their folders; 0 is no bound")
+	fl.BoolVar(&f.keep, "keep", false, keep)
+}
+
+// scratch is where the trials of the series of that id write.
+func (f *scratchFlags) scratch(s *store.Store, id string, online bool) (*trial.Scratch, error) {
+	root := f.root
+	if root == "" {
+		root = filepath.Join(s.Dir(), "scratch")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	disk, err := evidence.ParseBytes(f.disk)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --disk %w", errUsage, err)
+	}
+	return &trial.Scratch{Root: filepath.Join(root, id), Online: online, Keep: f.keep, Disk: disk}, nil
 }
 
 func (f *seriesFlags) flags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.set, "set", nil, "NAME=value to set for the command; {NAME} and {OUT} are replaced in it; may be given more than once")
 	fl.StringArrayVar(&f.writes, "allow-writes", nil, "what is in this folder or file may be written over; may be given more than once")
-	fl.StringArrayVar(&f.reads, "reads", nil, "the command only reads this folder; may be given more than once")
-	fl.StringVar(&f.scratch, "scratch", "", "make the folders for {OUT} below this one (default: in the store)")
-	fl.StringVar(&f.disk, "disk", "20GiB", "stop a trial when all of them have written more than this into their folders; 0 is no bound")
-	fl.BoolVar(&f.keep, "keep", false, "keep the folders of trials that passed")
+	f.scratchFlags.flags(cmd, "keep the folders of trials that passed")
 	fl.BoolVar(&f.online, "online", false, "let the command ask hubs for models and data")
 	fl.BoolVar(&f.clean, "clean", false, "start every trial from the same checkpoint and seed")
 	fl.StringVar(&f.checkpoint, "checkpoint", "", "file or folder of which each trial gets a fresh copy, {CHECKPOINT}")
@@ -82,18 +111,11 @@ type series struct {
 
 // series prepares the trials of the series of that id. original may be nil.
 func (f *seriesFlags) series(s *store.Store, id string, args []string, original *incident.Incident) (*series, error) {
-	root := filepath.Join(s.Dir(), "scratch")
-	if f.scratch != "" {
-		root = f.scratch
-	}
-	root, err := filepath.Abs(root)
+	scratch, err := f.scratch(s, id, f.online)
 	if err != nil {
 		return nil, err
 	}
-	x := &series{flags: f, seed: f.seed, from: f.checkpoint, scratch: &trial.Scratch{Root: filepath.Join(root, id), Online: f.online, Keep: f.keep}}
-	if x.scratch.Disk, err = evidence.ParseBytes(f.disk); err != nil {
-		return nil, fmt.Errorf("%w: --disk %w", errUsage, err)
-	}
+	x := &series{flags: f, seed: f.seed, from: f.checkpoint, scratch: scratch}
 	if f.clean {
 		x.cleanStart(args, original)
 	}

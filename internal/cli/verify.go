@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/inquest-dev/inquest/internal/early"
-	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/ledger"
 	"github.com/inquest-dev/inquest/internal/record"
@@ -57,17 +55,20 @@ const verifyExample = `  inquest verify --incident last -- python train.py --bat
   inquest verify --checkpoint '{OUT}/final' --evaluate 'python eval.py --model {CHECKPOINT}' -- python train.py --output_dir {OUT}
   inquest verify --checkpoint outputs/checkpoint-2000`
 
+// keepRuns is the help of --keep where the folders of runs go when they have been judged.
+const keepRuns = "keep the folders of the runs"
+
 // verifyFlags are the values of the flags of inquest verify.
 type verifyFlags struct {
 	output
 	storeFlag
+	scratchFlags
 	req                 incident.VerificationRequest
 	incident            string
 	timeout, budget     time.Duration
 	evaluate            string
-	nearby, reads       []string
-	disk, scratch       string
-	keep, failFast      bool
+	nearby              []string
+	failFast            bool
 	original, apply     bool
 	tolerance, slowdown float64
 }
@@ -103,10 +104,7 @@ func verifyCommand(a *app) *cobra.Command {
 	f.Float64Var(&v.req.MaxGrowth, "max-growth", trial.DefaultMaxGrowth, "refuse where memory grows steadily by more than this share over a run")
 	f.Float64Var(&v.req.MaxSpread, "max-spread", trial.DefaultMaxSpread, "how far apart the peaks of the runs may be, as a share")
 	f.StringArrayVar(&v.req.AllowWrites, "allow-writes", nil, "what is in this folder or file may be written over; may be given more than once")
-	f.StringArrayVar(&v.reads, "reads", nil, "the command only reads this folder; may be given more than once")
-	f.StringVar(&v.scratch, "scratch", "", "make the folders for {OUT} below this one (default: in the store)")
-	f.StringVar(&v.disk, "disk", "20GiB", "stop when the runs have written more than this into their folders; 0 is no bound")
-	f.BoolVar(&v.keep, "keep", false, "keep the folders of the runs")
+	v.scratchFlags.flags(cmd, keepRuns)
 	f.BoolVar(&v.req.Online, "online", false, "let the command ask hubs for models and data")
 	return cmd
 }
@@ -181,7 +179,7 @@ func (a *app) verify(ctx context.Context, args []string, v *verifyFlags) error {
 			return err
 		}
 	}
-	t, err := a.verified(ctx, s, kept, verifying{by: incident.ByVerify, request: v.req, reads: v.reads, disk: v.disk, scratch: v.scratch, keep: v.keep, failFast: v.failFast})
+	t, err := a.verified(ctx, s, kept, verifying{by: incident.ByVerify, request: v.req, scratch: v.scratchFlags, failFast: v.failFast})
 	if err != nil {
 		return err
 	}
@@ -238,7 +236,7 @@ func (a *app) chosenCommand(v *verifyFlags, k *incident.Kept) error {
 		}
 		return fmt.Errorf("%w: name the command to verify, behind --; %s", errUsage, way)
 	}
-	if slices.ContainsFunc(v.req.Command, func(s string) bool { return strings.Contains(s, "[masked]") }) {
+	if record.HasMasked(v.req.Command) {
 		return fmt.Errorf("%w: the command had a secret, which is not kept; name the command behind --", errUsage)
 	}
 	v.req.Dir = failed.Dir
@@ -260,11 +258,10 @@ func failedTrial(k *incident.Kept) *incident.Trial {
 
 // A verifying is a verification to be made.
 type verifying struct {
-	by             string
-	request        incident.VerificationRequest
-	reads          []string
-	disk, scratch  string
-	keep, failFast bool
+	by       string
+	request  incident.VerificationRequest
+	scratch  scratchFlags
+	failFast bool
 	// since is the trial with which the runs are compared; null is the failure's.
 	since *incident.Trial
 }
@@ -276,22 +273,14 @@ const sampling = 40 * time.Millisecond
 func (a *app) verified(ctx context.Context, s *store.Store, k *incident.Kept, x verifying) (*incident.Trials, error) {
 	now := time.Now()
 	series := "v" + early.NewID(now)[1:]
-	root := filepath.Join(s.Dir(), "scratch")
-	if x.scratch != "" {
-		root = x.scratch
-	}
-	root, err := filepath.Abs(root)
+	scratch, err := x.scratch.scratch(s, series, x.request.Online)
 	if err != nil {
 		return nil, err
 	}
-	disk, err := evidence.ParseBytes(x.disk)
-	if err != nil {
-		return nil, fmt.Errorf("%w: --disk %w", errUsage, err)
-	}
 	o := trial.VerifyOptions{
 		Request: x.request, Tool: incident.Tool{Name: "inquest", Version: version()}, By: x.by, Series: series,
-		Scratch: &trial.Scratch{Root: filepath.Join(root, series), Online: x.request.Online, Keep: x.keep, Disk: disk},
-		Guard:   &trial.Guard{Dir: x.request.Dir, Writes: x.request.AllowWrites, Reads: x.reads},
+		Scratch: scratch,
+		Guard:   &trial.Guard{Dir: x.request.Dir, Writes: x.request.AllowWrites, Reads: x.scratch.reads},
 		Every:   sampling, FailFast: x.failFast, Now: time.Now,
 		Notice: func(text string) { fmt.Fprintf(a.err, "inquest: %s\n", printable(text)) },
 	}

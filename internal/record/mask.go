@@ -2,6 +2,7 @@ package record
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/redact"
@@ -37,6 +38,11 @@ func MaskCommand(argv []string) []string {
 		}
 	}
 	return out
+}
+
+// HasMasked reports whether a secret of argv was masked: what is left of it cannot be run.
+func HasMasked(argv []string) bool {
+	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, masked) })
 }
 
 // isOption reports whether a is an option that may have its value in the next argument.
