@@ -124,9 +124,10 @@ func serviceOf(cgroup string) string {
 
 var serviceName = lazyre.New(`^[A-Za-z0-9@_.:\\-]{1,120}\.service$`)
 
+// clip is the beginning of a text that a process has in a place of a name.
 func clip(s string) string {
 	if len(s) > 200 {
-		return s[:200] + "…"
+		return strings.ToValidUTF8(s[:200], "") + "…"
 	}
 	return s
 }
