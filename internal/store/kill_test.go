@@ -152,9 +152,19 @@ func actsOf(t *testing.T, s *Store) (*Contents, map[string]bool) {
 // TestKilled ends writers with SIGKILL at random moments: all that was committed is there, and
 // the store is readable, with an index as good as one made anew.
 func TestKilled(t *testing.T) {
-	points := 200
+	const stores, points = 4, 50 // of each
+	for i := range stores {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			killed(t, uint64(i), points)
+		})
+	}
+}
+
+// killed ends as many writers into one store as there are points.
+func killed(t *testing.T, seed uint64, points int) {
 	if testing.Short() {
-		points = 20
+		points = 5
 	}
 	s := Open(t.TempDir())
 	type end struct {
@@ -162,7 +172,7 @@ func TestKilled(t *testing.T) {
 		ack acknowledged
 	}
 	ends := make([]end, points)
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := rand.New(rand.NewPCG(seed, 2))
 	for i := range ends {
 		id := fmt.Sprintf("t20261130-killed-%04d", i)
 		c := childCommand(s.Dir(), id, 0)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Proves on real trainings that run, boundary, verify and recheck do what they say (prove.py has what is
 # proved): with Python alone, again with PyTorch where PYTHON or python3 can import it, and with a real
-# CUDA device running out of memory where there is one. What is not there is said as skipped.
+# CUDA device running out of memory where there is one; and that inquest killed at any moment loses
+# nothing that it had kept (killed.py). What is not there is said as skipped.
 #
 #     scripts/proof/run.sh INQUEST [FOLDER] [PYTHON]
 set -euo pipefail
@@ -20,7 +21,11 @@ if ! [ -r /proc/self/status ]; then
 fi
 
 # Python alone mostly waits, PyTorch mostly computes: both at once.
-"$python" "$here/prove.py" "$inquest" "$work/plain" >"$work/plain.txt" 2>&1 &
+{
+	"$python" "$here/prove.py" "$inquest" "$work/plain" &&
+		echo "== inquest killed at random moments" &&
+		"$python" "$here/killed.py" "$inquest" "$work/killed" 250
+} >"$work/plain.txt" 2>&1 &
 plain=$!
 torch=no status=0
 if "$python" -W ignore -c 'import torch' 2>/dev/null; then
