@@ -221,7 +221,7 @@ func (k *inspection) keep(file string, names map[string]bool, values map[string]
 // tensor looks at the numbers of one tensor, n bytes of r.
 func (k *inspection) tensor(r io.Reader, file, name, dtype string, shape []int64, n int64, big bool) {
 	if !isFloat(dtype) {
-		if strings.HasPrefix(dtype, "F") {
+		if !wholeTypes[dtype] {
 			k.unchecked("%s: the type %s of tensor %q is not looked into", file, dtype, name)
 		}
 		return
@@ -337,6 +337,9 @@ func (k *inspection) storage(file string, s *torchzip.Storage, tensors []*torchz
 	for _, t := range tensors {
 		// Views of the same numbers are looked at once, by the name that stands first.
 		begin := max(t.Begin, at)
+		if !isFloat(t.DType) && !wholeTypes[t.DType] && t.Begin < t.End {
+			k.unchecked("%s: the type of tensor %q is not looked into", file, t.Name)
+		}
 		if begin >= t.End || !isFloat(t.DType) || broken != nil {
 			continue
 		}

@@ -43,6 +43,12 @@ var floatTypes = map[string]floatType{
 	"C128": floats(8, 0x7ff0_0000_0000_0000, 0x000f_ffff_ffff_ffff),
 }
 
+// wholeTypes are the types whose every value is finite. What is neither among these nor among
+// floatTypes was not judged.
+var wholeTypes = map[string]bool{
+	"BOOL": true, "U8": true, "I8": true, "U16": true, "I16": true, "U32": true, "I32": true, "U64": true, "I64": true,
+}
+
 // isFloat reports whether the elements of a type are looked at.
 func isFloat(dtype string) bool { _, ok := floatTypes[dtype]; return ok }
 

@@ -87,6 +87,8 @@ func TestInspectFiles(t *testing.T) {
 		{"model.safetensors.tmp", tensors("w", 1), incident.FormatSafetensors, "not written to its end", incident.No},
 		{"tmp-checkpoint.safetensors", tensors("w", 1), incident.FormatSafetensors, "not written to its end", incident.No},
 		{"notes.txt", []byte("text"), incident.FormatOther, "no checkpoint", incident.Unknown},
+		{"odd.safetensors", bytes.Replace(tensors("w", 1, 2), []byte(`"F32"`), []byte(`"XYZ"`), 1), incident.FormatSafetensors, "XYZ", incident.Unknown},
+		{"whole.safetensors", bytes.Replace(tensors("w", 1, nan), []byte(`"F32"`), []byte(`"I32"`), 1), incident.FormatSafetensors, "every number finite", incident.Yes},
 		{"x.pkl", []byte("\x80\x04N."), incident.FormatPickle, "not looked into", incident.Unknown},
 	} {
 		put(t, filepath.Join(dir, c.name), c.data)
