@@ -29,14 +29,19 @@ type pacer struct {
 const (
 	step     = 512
 	earliest = 400 * time.Millisecond // until then the looks are samples
+
+	firstCost = 500 * time.Microsecond // as which a first look counts at most
 )
 
 // after is how long to wait after a look that took cost of a CPU.
 func (p *pacer) after(cost time.Duration) time.Duration {
 	if p.cost == 0 {
-		p.cost = cost
+		// The first look is the dearest, and on a busy machine may be interrupted: it alone does
+		// not decide that a command of a second is looked at once.
+		p.cost = min(cost, firstCost)
+	} else {
+		p.cost += (cost - p.cost) / 4
 	}
-	p.cost += (cost - p.cost) / 4
 	return min(time.Duration(float64(p.cost)/cmp.Or(p.share, share)), slowest)
 }
 

@@ -93,8 +93,16 @@ func TestPacerKeepsItsShare(t *testing.T) {
 	if got := p.after(2 * time.Millisecond); got < 490*time.Millisecond || got > 510*time.Millisecond {
 		t.Errorf("%s after looks of 2 ms", got)
 	}
-	if got := (&pacer{}).after(time.Hour); got != slowest {
-		t.Errorf("%s after a look of an hour", got)
+	p = pacer{}
+	if got := p.after(20 * time.Millisecond); got > 150*time.Millisecond {
+		t.Errorf("%s after a first look that was interrupted", got)
+	}
+	if got := p.after(300 * time.Microsecond); got > 150*time.Millisecond {
+		t.Errorf("%s after it and a usual one", got)
+	}
+	p.after(time.Hour)
+	if got := p.after(time.Hour); got != slowest {
+		t.Errorf("%s after looks of an hour", got)
 	}
 	if got := (&pacer{}).after(0); got != 0 {
 		t.Errorf("%s after a look that cost nothing", got)
