@@ -18,8 +18,8 @@ const mask = "[masked]"
 const Mask = mask
 
 // shapes match a credential by itself, after a character that is not part of a word
-// or a low line.
-var shapes = lazyre.New(`(^|[^A-Za-z0-9])(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{18,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|nvapi-[A-Za-z0-9_-]{20,}|pypi-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|dckr_pat_[A-Za-z0-9_-]{20,})`)
+// or a low line, an escape that is written out, such as \n, or the choice of a colour.
+var shapes = lazyre.New(`(^|[^A-Za-z0-9]|\\[nrtfvbae]|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\x1b\[[0-9;]*m|\[[0-9;]+m)(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{18,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|nvapi-[A-Za-z0-9_-]{20,}|pypi-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|dckr_pat_[A-Za-z0-9_-]{20,})`)
 
 // keyBlock matches a private key between its two lines, or what there is of it.
 var keyBlock = lazyre.New(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----)(.*?)(-----END [A-Z ]*PRIVATE KEY-----|$)`)
