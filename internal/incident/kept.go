@@ -156,6 +156,16 @@ type ChangePart struct {
 // ComparisonSchema is the name and version of a comparison.
 const ComparisonSchema = "inquest.comparison/v1"
 
+// Effects of what changed from trial A to trial B, by the results of both.
+const (
+	Helped         = "helped"          // A failed, B passed
+	DidNotHelp     = "did_not_help"    // B failed as A did
+	AnotherFailure = "another_failure" // B failed, but not as A did
+	MadeWorse      = "made_worse"      // A passed, B failed
+	BothPassed     = "both_passed"
+	EffectUnknown  = "unknown" // one of the two has no result that says it
+)
+
 // A Comparison is what differs between two trials.
 type Comparison struct {
 	Schema  string   `json:"schema"`

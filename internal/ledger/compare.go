@@ -8,16 +8,6 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
-// Effects of what changed, by the results of the two trials (Comparison.Effect).
-const (
-	Helped         = "helped"          // a failed, b passed
-	DidNotHelp     = "did_not_help"    // b failed as a did
-	AnotherFailure = "another_failure" // b failed, but not as a did
-	MadeWorse      = "made_worse"      // a passed, b failed
-	BothPassed     = "both_passed"
-	EffectUnknown  = "unknown" // one of the two has no result that says it
-)
-
 // Compare says what differs between trial a and trial b that was made after it. Changes are in
 // the order command, data, environment, setting, version, code, machine, and each by its place in
 // the command or by name. Differences that belong together are one change with its parts: a

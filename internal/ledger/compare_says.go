@@ -29,21 +29,21 @@ func effect(a, b incident.Trial) string {
 	x, y := resultOf(a), resultOf(b)
 	switch {
 	case x == incident.Passed && y == incident.Passed:
-		return BothPassed
+		return incident.BothPassed
 	case x == incident.Passed && failed(y):
-		return MadeWorse
+		return incident.MadeWorse
 	case failed(x) && y == incident.Passed:
 		if b.Verdict.Survived != "" {
-			return EffectUnknown
+			return incident.EffectUnknown
 		}
-		return Helped
+		return incident.Helped
 	case failed(x) && failed(y):
 		if alike(a.Verdict, b.Verdict) {
-			return DidNotHelp
+			return incident.DidNotHelp
 		}
-		return AnotherFailure
+		return incident.AnotherFailure
 	}
-	return EffectUnknown
+	return incident.EffectUnknown
 }
 
 // alike reports whether two failures are the same one, as far as their verdicts say.
@@ -75,9 +75,9 @@ func says(c incident.Comparison) string {
 		}
 		fmt.Fprintf(&b, "%d things changed: %s; more than one thing changed: which of them ", n, strings.Join(list, "; "))
 		switch c.Effect {
-		case Helped:
+		case incident.Helped:
 			b.WriteString("helped is not shown")
-		case MadeWorse:
+		case incident.MadeWorse:
 			b.WriteString("did harm is not shown")
 		default:
 			b.WriteString("did what is not shown")
@@ -98,29 +98,29 @@ func outcome(c incident.Comparison) string {
 	}
 	if len(c.Changes) == 0 {
 		switch c.Effect {
-		case Helped:
+		case incident.Helped:
 			return "The first failed and the second passed: one pass without a change is no fix."
-		case MadeWorse:
+		case incident.MadeWorse:
 			return "The first passed and the second failed."
-		case DidNotHelp:
+		case incident.DidNotHelp:
 			return "Both failed in the same way."
-		case AnotherFailure:
+		case incident.AnotherFailure:
 			return "Both failed, not in the same way."
-		case BothPassed:
+		case incident.BothPassed:
 			return "Both passed."
 		}
 		return "Their results do not tell more: " + words(resultOf(c.A)) + ", then " + words(resultOf(c.B)) + "."
 	}
 	switch c.Effect {
-	case Helped:
+	case incident.Helped:
 		return it + " helped: " + words(resultOf(c.A)) + " before, passed after; only a verification shows that it lasts."
-	case DidNotHelp:
+	case incident.DidNotHelp:
 		return it + " did not help: " + words(resultOf(c.A)) + " before and after, in the same way; take it back."
-	case AnotherFailure:
+	case incident.AnotherFailure:
 		return "The first failure did not come back, but another did: " + words(resultOf(c.A)) + ", then " + words(resultOf(c.B)) + "; whether it helped cannot be told from that."
-	case MadeWorse:
+	case incident.MadeWorse:
 		return it + " made it worse: passed before, " + words(resultOf(c.B)) + " after."
-	case BothPassed:
+	case incident.BothPassed:
 		return "Both passed: there was nothing to help."
 	}
 	if resultOf(c.B) == incident.Passed && c.B.Verdict.Survived != "" {

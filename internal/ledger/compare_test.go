@@ -152,14 +152,14 @@ func TestEnvironments(t *testing.T) {
 func TestSays(t *testing.T) {
 	one, two := "python train.py --lr 1", "python train.py --lr 2"
 	for _, c := range []struct{ a, before, b, after, effect, says string }{
-		{one, incident.OutOfMemory, two, incident.Passed, Helped, "one thing changed: --lr 1 → 2. It helped: out of memory before, passed after; only a verification shows that it lasts."},
-		{one, incident.OutOfMemory, two, incident.OutOfMemory, DidNotHelp, "one thing changed: --lr 1 → 2. It did not help: out of memory before and after, in the same way; take it back."},
-		{one, incident.OutOfMemory, two, incident.TrialFailed, AnotherFailure, "one thing changed: --lr 1 → 2. The first failure did not come back, but another did: out of memory, then failed; whether it helped cannot be told from that."},
-		{one, incident.Passed, two, incident.TrialFailed, MadeWorse, "one thing changed: --lr 1 → 2. It made it worse: passed before, failed after."},
-		{one, incident.Passed, two, incident.Passed, BothPassed, "one thing changed: --lr 1 → 2. Both passed: there was nothing to help."},
-		{one, incident.OutOfMemory, two, incident.Unfinished, EffectUnknown, "one thing changed: --lr 1 → 2. Whether it helped cannot be told: out of memory, then unfinished."},
-		{one, incident.OutOfMemory, one, incident.Passed, Helped, "nothing that is recorded changed; if the result differs, it is not deterministic or something unrecorded changed. The first failed and the second passed: one pass without a change is no fix."},
-		{one, incident.OutOfMemory, two + " --x", incident.Passed, Helped, "2 things changed: --lr 1 → 2; --x added; more than one thing changed: which of them helped is not shown. Together they helped: out of memory before, passed after; only a verification shows that it lasts."},
+		{one, incident.OutOfMemory, two, incident.Passed, incident.Helped, "one thing changed: --lr 1 → 2. It helped: out of memory before, passed after; only a verification shows that it lasts."},
+		{one, incident.OutOfMemory, two, incident.OutOfMemory, incident.DidNotHelp, "one thing changed: --lr 1 → 2. It did not help: out of memory before and after, in the same way; take it back."},
+		{one, incident.OutOfMemory, two, incident.TrialFailed, incident.AnotherFailure, "one thing changed: --lr 1 → 2. The first failure did not come back, but another did: out of memory, then failed; whether it helped cannot be told from that."},
+		{one, incident.Passed, two, incident.TrialFailed, incident.MadeWorse, "one thing changed: --lr 1 → 2. It made it worse: passed before, failed after."},
+		{one, incident.Passed, two, incident.Passed, incident.BothPassed, "one thing changed: --lr 1 → 2. Both passed: there was nothing to help."},
+		{one, incident.OutOfMemory, two, incident.Unfinished, incident.EffectUnknown, "one thing changed: --lr 1 → 2. Whether it helped cannot be told: out of memory, then unfinished."},
+		{one, incident.OutOfMemory, one, incident.Passed, incident.Helped, "nothing that is recorded changed; if the result differs, it is not deterministic or something unrecorded changed. The first failed and the second passed: one pass without a change is no fix."},
+		{one, incident.OutOfMemory, two + " --x", incident.Passed, incident.Helped, "2 things changed: --lr 1 → 2; --x added; more than one thing changed: which of them helped is not shown. Together they helped: out of memory before, passed after; only a verification shows that it lasts."},
 	} {
 		got := Compare(trialOf("t1", c.a, c.before), trialOf("t2", c.b, c.after))
 		if got.Effect != c.effect || got.Says != c.says {

@@ -320,7 +320,7 @@ func (s *standing) notHelped() {
 			continue
 		}
 		c := Compare(*s.origin.best, *t)
-		if len(c.Changes) == 0 || c.Effect == EffectUnknown {
+		if len(c.Changes) == 0 || c.Effect == incident.EffectUnknown {
 			continue
 		}
 		key := changeWords(c.Changes)
@@ -330,7 +330,7 @@ func (s *standing) notHelped() {
 		told[key] = true
 		text := "did not help: " + key
 		switch {
-		case c.Effect == AnotherFailure:
+		case c.Effect == incident.AnotherFailure:
 			text = "failed in another way: " + key + "; whether it helped cannot be told"
 		case k.Fix != nil && sameThings(c.Changes, k.Fix.Changes):
 			text += "; another value of the same was the fix"

@@ -72,7 +72,7 @@ func (v *comparisonView) effectVariants() []string {
 		}
 	}
 	long = cmp.Or(long, v.Says)
-	short := map[string]string{"helped": "it helped: failed before, passed after", "did_not_help": "it did not help: failed before and after, in the same way", "another_failure": "failed before and after, not in the same way", "made_worse": "it made it worse: passed before, failed after", "both_passed": "both passed"}[v.Effect]
+	short := map[string]string{incident.Helped: "it helped: failed before, passed after", incident.DidNotHelp: "it did not help: failed before and after, in the same way", incident.AnotherFailure: "failed before and after, not in the same way", incident.MadeWorse: "it made it worse: passed before, failed after", incident.BothPassed: "both passed"}[v.Effect]
 	return []string{long, cmp.Or(short, "not known")}
 }
 
@@ -96,15 +96,15 @@ func (v *comparisonView) result(t *incident.Trial) string {
 // nextVariants say what to do now.
 func (v *comparisonView) nextVariants() []string {
 	switch {
-	case v.Effect == "helped" && len(v.Changes) == 1:
+	case v.Effect == incident.Helped && len(v.Changes) == 1:
 		return []string{"inquest verify shows whether it lasts", "inquest verify"}
-	case v.Effect == "helped" && len(v.Changes) > 1:
+	case v.Effect == incident.Helped && len(v.Changes) > 1:
 		return []string{"take the changes back one by one until it fails again, then verify the one that is left", "try the changes one by one"}
-	case v.Effect == "helped":
+	case v.Effect == incident.Helped:
 		return []string{"repeat it unchanged (inquest verify): what passes by chance fails again", "inquest verify"}
-	case v.Effect == "did_not_help" && len(v.Changes) > 0:
+	case v.Effect == incident.DidNotHelp && len(v.Changes) > 0:
 		return []string{"take back what changed, then try the next hypothesis", "take it back"}
-	case v.Effect == "made_worse" && len(v.Changes) > 0:
+	case v.Effect == incident.MadeWorse && len(v.Changes) > 0:
 		return []string{"take back what changed", "take it back"}
 	}
 	return []string{"inquest incident show tells the incident's whole story", "inquest incident show"}
@@ -254,9 +254,9 @@ func writeComparisonText(w io.Writer, c *incident.Comparison, o Options) error {
 	plain := lipgloss.NewStyle()
 	tone := plain
 	switch v.Effect {
-	case "helped":
+	case incident.Helped:
 		tone = p.good
-	case "did_not_help", "made_worse":
+	case incident.DidNotHelp, incident.MadeWorse:
 		tone = p.bad
 	}
 	styles := []lipgloss.Style{p.strong, tone, plain, plain, plain}
@@ -315,9 +315,9 @@ func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
 	v := newComparisonView(c)
 	p := &comparisonPage{Title: v.title(), Tone: "plain", Schema: v.Schema, Verdict: v.lines(), Changes: changeLines(v.Changes), Unknown: v.Unknown, Expected: changeLines(v.Expected), Rows: v.rows()}
 	switch v.Effect {
-	case "helped":
+	case incident.Helped:
 		p.Tone = "good"
-	case "did_not_help", "made_worse":
+	case incident.DidNotHelp, incident.MadeWorse:
 		p.Tone = "bad"
 	}
 	for _, c := range comparisonColumns {
