@@ -122,7 +122,7 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 	if x.started != nil {
 		o.Process = process.Adopt(
 			process.Options{Command: j.Command, Log: log, In: x.in, Out: x.out, Err: x.er, Forward: true},
-			process.Running{Process: x.started.Process, Begun: x.started.Started, Out: x.started.Out, Err: x.started.Err, Signals: x.started.Signals},
+			process.Running{Process: x.started.Process, Begun: x.started.Started, Out: x.started.Out, Err: x.started.Err, Signals: x.started.Signals, Early: x.started.Early},
 		)
 	}
 	around, stop := context.WithCancel(context.WithoutCancel(ctx))

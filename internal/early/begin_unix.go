@@ -24,31 +24,56 @@ func begin(args []string) *Start {
 	}
 	s := &Start{Begun: time.Now()}
 	s.ID = NewID(s.Begun)
+	caught := s.catch()
 	folder := TrialDir(dir, s.ID, s.Begun)
 	if os.Mkdir(folder, 0o700) != nil && os.MkdirAll(folder, 0o700) != nil {
+		<-caught
+		s.leave()
 		return nil
 	}
 	log := folder + "/" + LogName
 	var err error
 	if s.Log, err = OpenLog(log); err != nil {
 		os.Remove(folder)
+		<-caught
+		s.leave()
 		return nil
 	}
+	<-caught
+	s.Early = len(s.Signals)
 	if s.start(program, command) != nil {
 		s.Log.Close()
 		os.Remove(log)
 		os.Remove(folder)
+		s.leave()
 		return nil
 	}
-	// A signal is caught from here on only: it takes the runtime as long as the start of a
-	// process, and less than that passed.
-	s.Signals = make(chan os.Signal, 64)
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) {
-			signal.Notify(s.Signals, sig)
-		}
-	}
 	return s
+}
+
+// catch begins to catch the signals of ending, and closes the channel that it returns when it
+// does: a command that was started before that would be left alone by one that came between. It
+// takes the runtime as long as the start of a process, so that other things are done meanwhile.
+func (s *Start) catch() <-chan struct{} {
+	s.Signals = make(chan os.Signal, 64)
+	caught := make(chan struct{})
+	go func() {
+		defer close(caught)
+		for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			if !signal.Ignored(sig) {
+				signal.Notify(s.Signals, sig)
+			}
+		}
+	}()
+	return caught
+}
+
+// leave ends the catching; a signal that came meanwhile is sent again, to be caught by others.
+func (s *Start) leave() {
+	signal.Stop(s.Signals)
+	for len(s.Signals) > 0 {
+		syscall.Kill(os.Getpid(), (<-s.Signals).(syscall.Signal))
+	}
 }
 
 // start makes the pipes and starts the command.

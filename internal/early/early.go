@@ -31,6 +31,7 @@ type Start struct {
 	Out, Err *os.File
 	// Signals gets interrupts, hang-ups and terminations, those among them that are not ignored.
 	Signals chan os.Signal
+	Early   int // of these, how many came before the command was started
 }
 
 // started is the command that init started.

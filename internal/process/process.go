@@ -113,6 +113,7 @@ type Running struct {
 	Out, Err *os.File
 	// Signals gets some of the signals to be passed on already.
 	Signals chan os.Signal
+	Early   int // how many of them came before the command was there
 }
 
 // Adopt makes a Process of one that was started already, as Start would have done with o.
@@ -124,7 +125,7 @@ func Adopt(o Options, r Running) *Process {
 	if r.Err != nil {
 		p.streams.errors(r.Err, o.Err, p.log)
 	}
-	p.follow(r.Process, false, 0)
+	p.follow(r.Process, false, r.Early)
 	return p
 }
 
