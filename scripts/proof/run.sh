@@ -24,7 +24,7 @@ fi
 {
 	"$python" "$here/prove.py" "$inquest" "$work/plain" &&
 		echo "== inquest killed at random moments" &&
-		"$python" "$here/killed.py" "$inquest" "$work/killed" 250
+		"$python" "$here/killed.py" "$inquest" "$work/killed" 280
 } >"$work/plain.txt" 2>&1 &
 plain=$!
 torch=no status=0
