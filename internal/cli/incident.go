@@ -21,6 +21,7 @@ var incidentCommands = []func(*app) *cobra.Command{
 	incidentCloseCommand,
 	incidentReopenCommand,
 	incidentConfirmCommand,
+	incidentRevertCommand,
 	incidentRecheckCommand,
 	incidentCompareCommand,
 	incidentExportCommand,

@@ -139,7 +139,10 @@ Status: 0 reopened; 1 there is no such incident, or it could not be kept; 2 wron
 	return cmd
 }
 
-var errUnproved = errors.New("nothing is confirmed without a verification")
+var (
+	errUnproved = errors.New("nothing is confirmed without a verification")
+	errNoChange = errors.New("no such change")
+)
 
 func incidentConfirmCommand(a *app) *cobra.Command {
 	var s storeFlag
@@ -183,5 +186,37 @@ Status: 0 kept; 1 there is no such incident, no verification supports it, or it 
 	}
 	s.flag(cmd)
 	cmd.Flags().StringVar(&cause, "cause", "", "the entry, as inquest explain names it")
+	return cmd
+}
+
+func incidentRevertCommand(a *app) *cobra.Command {
+	var s storeFlag
+	cmd := &cobra.Command{
+		Use:   "revert ID TRIAL",
+		Short: "Say that a change that did not help was taken back",
+		Long: `revert takes the change that a trial had off the list of those to be taken back. It changes no
+file and runs nothing: undo the change first. TRIAL is one of those that inquest incident show
+names under "What did not help".
+
+Status: 0 kept; 1 there is no such incident or change, or it could not be kept; 2 wrong usage.`,
+		Example: `  inquest incident revert i-3f0c t20260203-101500-5f3a9c0b1d`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("%w: inquest incident revert takes the id of an incident and that of a trial", errUsage)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.act(cmd, &s, args[0], func(k *incident.Kept) (*incident.Act, string, error) {
+				for _, n := range k.NotHelped {
+					if n.Trial == args[1] {
+						return &incident.Act{Kind: incident.ActReverted, Text: n.Text, Trials: []string{n.Trial}}, k.ID + ": the change of " + n.Trial + " was taken back", nil
+					}
+				}
+				return nil, "", fmt.Errorf("%w: %s lists no change of %q to be taken back", errNoChange, k.ID, args[1])
+			})
+		},
+	}
+	s.flag(cmd)
 	return cmd
 }

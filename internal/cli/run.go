@@ -178,6 +178,9 @@ func (a *app) told(w io.Writer, f runFlags, args []string, r *recorded) {
 			}
 		}
 	}
+	for _, u := range r.unshown {
+		fmt.Fprintf(w, "inquest: %s\n", printable(oneLine(u)))
+	}
 	if r.kept != nil {
 		where := "nothing of what it printed is kept"
 		if t.Log != "" {

@@ -322,6 +322,16 @@ func TestRunFull(t *testing.T) {
 			t.Errorf("output to a full disk: log of %v, %v", st.Size(), err)
 		}
 	}
+	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil {
+		defer full.Close()
+		c := wrapped(t, t.TempDir(), "echo", "x")
+		var told bytes.Buffer
+		c.Stdout, c.Stderr = full, &told
+		c.Run()
+		if !strings.Contains(told.String(), "2 bytes of what was printed did not reach standard output") {
+			t.Errorf("what is lost is told: %q", told.String())
+		}
+	}
 	// No file grows past 4 KiB or so: neither the log nor the record of the trial.
 	c := exec.Command("sh", "-c", `ulimit -f 8; exec inquest run --sample 0 --store "$1" sh -c "$2"`, "sh", t.TempDir(), script)
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

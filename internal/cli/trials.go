@@ -87,7 +87,8 @@ type recorded struct {
 	folder    string
 	undone    error // why it was not diagnosed
 	took      time.Duration
-	midLine   bool // the terminal shows an unfinished line
+	unshown   []string // what of the output did not reach the user, and why
+	midLine   bool     // the terminal shows an unfinished line
 }
 
 // record makes one trial. Nothing of the catalogue is loaded before its command has ended, and
@@ -143,7 +144,7 @@ func (a *app) record(ctx context.Context, x recording) (*recorded, error) {
 		t.Problems[i] = redact.Text(p)
 	}
 	t.Samples = k.end(t)
-	d := &recorded{folder: k.folder, took: r.Ended.Sub(r.Begun), midLine: r.MidLine}
+	d := &recorded{folder: k.folder, took: r.Ended.Sub(r.Begun), midLine: r.MidLine, unshown: r.Unshown}
 	if x.diagnose(r.Exit) {
 		ctx, stop := x.diagnosing()
 		d.diagnosis, d.undone = a.diagnoseTrial(ctx, k, t)

@@ -72,6 +72,15 @@ const (
 type notes struct {
 	mu   sync.Mutex
 	list []string
+	lost []string // of list, what the user did not get to see
+}
+
+// unshown notes that output did not reach the user.
+func (n *notes) unshown(text string) {
+	n.add(text)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost = append(n.lost, text)
 }
 
 func (n *notes) add(text ...string) {

@@ -171,7 +171,8 @@ type Rest struct {
 	LogBytes int64 // how much of the output the log took
 	// MidLine says that the user's terminal shows an unfinished line.
 	MidLine  bool
-	Problems []string // what could not be kept
+	Problems []string // what could not be kept or shown
+	Unshown  []string // of these, what of the output the user did not get
 }
 
 // Finish reads what the command left, gives the terminal back and completes the log. A process
@@ -189,7 +190,7 @@ func (p *Process) Finish() Rest {
 	if r.LogBytes = written; err != nil {
 		p.notes.add("the log is not complete: " + err.Error())
 	}
-	r.Problems = p.notes.all()
+	r.Problems, r.Unshown = p.notes.all(), p.notes.lost
 	p.signals.release()
 	return r
 }

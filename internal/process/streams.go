@@ -216,7 +216,7 @@ func (p *pump) run() {
 	var why error
 	defer func() {
 		if lost > 0 {
-			p.s.notes.add(fmt.Sprintf("%d bytes of what was printed did not reach %s: %v", lost, p.name, why))
+			p.s.notes.unshown(fmt.Sprintf("%d bytes of what was printed did not reach %s: %v", lost, p.name, why))
 		}
 	}()
 	for {

@@ -48,6 +48,7 @@ type Result struct {
 	Problems     []string // what could not be recorded
 	// MidLine says that the user's terminal shows an unfinished line of the command's.
 	MidLine bool
+	Unshown []string // of Problems, what of the output the user did not get
 }
 
 // Run runs the command to its end. Cancelling ctx interrupts the command, then ends it. Run
@@ -86,7 +87,7 @@ func Run(ctx context.Context, o Options) Result {
 		Status: rest.Exit.Status, Signal: rest.Exit.Signal, Core: rest.Exit.Core, Error: rest.Exit.Error, Stopped: rest.Exit.Stopped,
 		OOMKills: kills, AtLimit: atLimit,
 	}
-	r.LogBytes, r.MidLine = rest.LogBytes, rest.MidLine
+	r.LogBytes, r.MidLine, r.Unshown = rest.LogBytes, rest.MidLine, rest.Unshown
 	r.Problems = append(r.Problems, rest.Problems...)
 	return r
 }

@@ -413,3 +413,11 @@ func limitWords(name string, n int64) string {
 	}
 	return evidence.Bytes(n)
 }
+
+// notHelped says what did not help, and the trial that shows it.
+func notHelped(n incident.NotHelped) string {
+	if n.Trial == "" {
+		return sentence(upper(n.Text))
+	}
+	return sentence(upper(n.Text) + " (trial " + oneLine(n.Trial) + ")")
+}

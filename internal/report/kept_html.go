@@ -61,7 +61,7 @@ func writeKeptHTML(w io.Writer, k *incident.Kept, o Options) error {
 	style := asset("page.css") + asset("tracker/page.css")
 	p.Style, p.Policy = template.CSS(style), policyOf(style, "")
 	t, err := template.New("kept").Funcs(template.FuncMap{
-		"sentence": sentence, "upper": upper, "count": thousands, "columns": func() []gridColumn { return keptColumns }, "columnTitle": func(c gridColumn) string { return upper(c.title) },
+		"sentence": sentence, "upper": upper, "notHelped": notHelped, "count": thousands, "columns": func() []gridColumn { return keptColumns }, "columnTitle": func(c gridColumn) string { return upper(c.title) },
 		"right": func(c gridColumn) bool { return c.right }, "numeric": func(cols []gridColumn, i int) bool { return cols[i].right },
 	}).ParseFS(assets, "assets/kept/*.html")
 	if err != nil {

@@ -41,7 +41,7 @@ func writeKeptMarkdown(w io.Writer, k *incident.Kept, o Options) error {
 	if len(v.NotHelped) > 0 {
 		d.heading(2, "What did not help")
 		for _, n := range v.NotHelped {
-			d.item("- ", "", sentence(upper(n.Text)))
+			d.item("- ", "", notHelped(n))
 		}
 	}
 	if len(v.FollowUp) > 0 {

@@ -86,7 +86,7 @@ func (p *page) keptChange(v *keptView) {
 	if len(v.NotHelped) > 0 {
 		p.section("What did not help")
 		for i, n := range v.NotHelped {
-			p.at(1+min(i, 4), func() { p.para(2, "- ", sentence(upper(n.Text))) })
+			p.at(1+min(i, 4), func() { p.para(2, "- ", notHelped(n)) })
 		}
 	}
 }
