@@ -174,7 +174,7 @@ func (a *app) told(w io.Writer, f runFlags, args []string, r *recorded) {
 			}
 			if k := ledger.Keep([]incident.Trial{t}, nil); len(k) == 1 && r.folder != "" {
 				fmt.Fprintf(w, "  incident  inquest incident show %s%s\n", k[0].ID, f.store.words())
-				fmt.Fprintf(w, "  prove     inquest verify --incident %s%s -- %s\n", k[0].ID, f.store.words(), printable(commandWords(t.Command)))
+				fmt.Fprintf(w, "  prove     inquest verify --incident %s%s -- %s\n", k[0].ID, f.store.words(), printable(changed(r.diagnosis)))
 			}
 		}
 	}
@@ -216,25 +216,25 @@ func (a *app) toldDiagnosis(w io.Writer, r *recorded) {
 	}
 }
 
+// changed is the command to verify: that of the proposed change where it is complete.
+func changed(inc *incident.Incident) string {
+	if inc != nil && inc.Remedy != nil {
+		if _, command, ok := strings.Cut(inc.Remedy.Test, "inquest verify -- "); ok && len(command) <= maxShown && !strings.Contains(command, "\n") {
+			return command
+		}
+	}
+	return "CMD (with one thing changed)"
+}
+
+// maxShown bounds a command that is shown on a line of its own, in bytes.
+const maxShown = 240
+
 // words is the flag as it was given, behind a space; "" where it was not.
 func (f *storeFlag) words() string {
 	if f.dir == "" {
 		return ""
 	}
 	return " --store " + catalog.ShellWord(f.dir)
-}
-
-// commandWords is a command as a shell takes it, where that is no longer than a line or two.
-func commandWords(argv []string) string {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		words[i] = catalog.ShellWord(w)
-	}
-	text := strings.Join(words, " ")
-	if len(text) > 160 || strings.Contains(text, "\n") {
-		return "CMD"
-	}
-	return text
 }
 
 // oneLine is text on one line.

@@ -137,7 +137,7 @@ func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Inc
 		v.Text = fmt.Sprintf("%s ran out%s, but the evidence cannot order it against another failure (%s).", upper(words(v.Class)), onRank(f), words(otherRival(inc)))
 	case ranOut(v):
 		v.Result, v.Where = incident.OutOfMemory, v.Class
-		v.Text = fmt.Sprintf("%s ran out%s (%s).", upper(words(v.Class)), onRank(f)+atStep(f), words(f.Kind))
+		v.Text = fmt.Sprintf("%s ran out%s: %s.", upper(words(v.Class)), onRank(f)+atStep(f), memoryWords(f.Kind))
 	case killed(exit) && evidence.Class(f.Class) == evidence.ProcessExit && f.Kind != string(evidence.NativeCrash):
 		v.Result, v.Text = incident.TrialUnclear, "It was killed ("+how+"); by whom, nothing says."
 	case v.Cause == "killed-unknown":
@@ -247,6 +247,18 @@ func atStep(e *incident.Event) string {
 }
 
 // words makes a name of a kind or class readable.
+// memoryWords says how memory ran out, as the kind's declaration does.
+func memoryWords(kind string) string {
+	spec := evidence.SpecOf(evidence.Kind(kind))
+	if spec == nil {
+		return words(kind)
+	}
+	if i := strings.IndexAny(spec.Doc, ",;("); i > 0 {
+		return strings.TrimSpace(spec.Doc[:i])
+	}
+	return spec.Doc
+}
+
 func words(name string) string {
 	if name == "" {
 		return "unknown"
