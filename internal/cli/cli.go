@@ -203,11 +203,13 @@ loss came first, why, and the one change to make with the command that checks it
 
 inquest PATH... is short for inquest diagnose PATH...
 
-Everything runs on this machine. Nothing is uploaded, executed or changed.`,
-		Example: `  inquest diagnose run/                  a folder of logs
-  inquest run/                           the same: a path alone is diagnosed
+Everything runs on this machine. Nothing is uploaded, and nothing that is read is
+executed or changed; run, boundary and verify start the command that they are given.`,
+		Example: `  inquest diagnose logs/                 a folder of logs
+  inquest logs/                          the same: a path alone is diagnosed
   inquest diagnose slurm-4711.out        one log
   kubectl logs my-job | inquest diagnose -
+  inquest run -- python train.py         record a run, and diagnose it if it fails
   inquest tracker show wandb/            what an experiment tracker recorded, and where it broke
   inquest explain fragmentation          the encyclopedia, offline
   inquest explain "loss is nan after resume"`,

@@ -136,7 +136,7 @@ interrupted.`,
   inquest diagnose 'logs/rank_*.log' dmesg.txt nvidia-smi.txt
   inquest diagnose --format html -o verdict.html job.tar.zst
   inquest diagnose --baseline good-run/ bad-run/
-  inquest diagnose --compare-host node-12 run/ node-07/ node-12/
+  inquest diagnose --compare-host node-12 logs/ node-07/ node-12/
   inquest diagnose --for executive slurm-4711.out`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
