@@ -104,21 +104,21 @@ func judgeEnded(v *incident.TrialVerdict, inc *incident.Incident) {
 
 // judgeFailed is rule 4.
 func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Incident) {
-	how := fmt.Sprintf("status %d", exit.Status)
+	how := fmt.Sprintf("with status %d", exit.Status)
 	if exit.Signal != "" {
-		how = exit.Signal
+		how = "by " + exit.Signal
 	}
 	if kernelKilled(exit, inc) {
 		v.Result, v.Where, v.Class, v.Kind, v.Standing = incident.OutOfMemory, string(evidence.HostMemory), string(evidence.HostMemory), string(evidence.HostOOMKill), incident.Supported
-		v.Text = fmt.Sprintf("It ended by %s, and the kernel counted %d killed for memory in its cgroup meanwhile.", how, *exit.OOMKills)
+		v.Text = fmt.Sprintf("It ended %s, and the kernel counted %d killed for memory in its cgroup meanwhile.", how, *exit.OOMKills)
 		return
 	}
 	if inc == nil || inc.FirstFault == nil {
-		v.Result, v.Text = incident.TrialFailed, "It ended by "+how+", and nothing that it printed says why."
+		v.Result, v.Text = incident.TrialFailed, "It ended "+how+", and nothing that it printed says why."
 		if killed(exit) {
-			v.Result, v.Text = incident.TrialUnclear, "It was killed ("+how+"); by whom, nothing says."
+			v.Result, v.Text = incident.TrialUnclear, "It ended "+how+"; by whom it was killed, nothing says."
 		} else if asked(exit) {
-			v.Result, v.Text = incident.TrialInterrupted, "It was told to stop from outside ("+how+")."
+			v.Result, v.Text = incident.TrialInterrupted, "It was told to stop from outside: it ended "+how+"."
 		}
 		return
 	}
@@ -139,21 +139,21 @@ func judgeFailed(v *incident.TrialVerdict, exit incident.Exit, inc *incident.Inc
 		v.Result, v.Where = incident.OutOfMemory, v.Class
 		v.Text = fmt.Sprintf("%s ran out%s: %s.", upper(words(v.Class)), onRank(f)+atStep(f), memoryWords(f.Kind))
 	case killed(exit) && evidence.Class(f.Class) == evidence.ProcessExit && f.Kind != string(evidence.NativeCrash):
-		v.Result, v.Text = incident.TrialUnclear, "It was killed ("+how+"); by whom, nothing says."
+		v.Result, v.Text = incident.TrialUnclear, "It ended "+how+"; by whom it was killed, nothing says."
 	case v.Cause == "killed-unknown":
 		v.Result, v.Text = incident.TrialUnclear, "A process of it was killed; by whom, nothing says."
 	case len(inc.FirstFaultRivals) > 0 && !decided(inc):
 		v.Result = incident.TrialFailed
-		v.Text = fmt.Sprintf("It ended by %s: %s%s; whether another failure came first is not decided.", how, words(f.Kind), onRank(f))
+		v.Text = fmt.Sprintf("It ended %s: %s%s; whether another failure came first is not decided.", how, words(f.Kind), onRank(f))
 		if len(inc.FirstFaultRivals) > 0 {
-			v.Text = fmt.Sprintf("It ended by %s: %s%s, or another failure that the evidence cannot order against it (%s).", how, words(f.Kind), onRank(f), words(inc.FirstFaultRivals[0].Kind))
+			v.Text = fmt.Sprintf("It ended %s: %s%s, or another failure that the evidence cannot order against it (%s).", how, words(f.Kind), onRank(f), words(inc.FirstFaultRivals[0].Kind))
 		}
 		if slices.ContainsFunc(inc.FirstFaultRivals, func(e incident.Event) bool { return memoryClass(e.Class) }) {
 			v.Result = incident.TrialUnclear
 		}
 	default:
 		v.Result = incident.TrialFailed
-		v.Text = fmt.Sprintf("It ended by %s: %s%s.", how, words(f.Kind), onRank(f)+atStep(f))
+		v.Text = fmt.Sprintf("It ended %s: %s%s.", how, words(f.Kind), onRank(f)+atStep(f))
 		if slices.ContainsFunc(inc.Collateral, func(c incident.Collateral) bool { return memoryClass(c.Event.Class) }) {
 			v.Text += " Memory ran out too, as a consequence."
 		}
