@@ -69,6 +69,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/report", "internal/evidence internal/incident"},
 	{"internal/cli", "encyclopedia internal/* internal/reader/* internal/repair/all"},
 	{"internal/testkit/genjob", ""},
+	{"internal/testkit/heard", ""},
 	{"internal/testkit/allocmodel", "internal/evidence"},
 	{"internal/testkit", "internal/evidence internal/incident internal/timeline"},
 	{"cmd/*", "internal/cli"},
@@ -87,7 +88,7 @@ var sensitive = []struct{ imports, may, why string }{
 	{"github.com/parquet-go/parquet-go", "internal/format/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
 	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/kube", "knowledge and configuration files"},
-	{"os", "internal/artifact internal/engine internal/cli internal/gpu internal/process internal/early internal/record internal/trial internal/store internal/bundle internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"os", "internal/testkit/heard internal/artifact internal/engine internal/cli internal/gpu internal/process internal/early internal/record internal/trial internal/store internal/bundle internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 

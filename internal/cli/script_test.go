@@ -19,10 +19,18 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"inquest": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"trainer": trainer,
 	})
+}
+
+// tests are those of this package, unless the binary stands for one of the commands.
+type tests struct{ m *testing.M }
+
+func (t tests) Run() int {
+	heardSignals()
+	return t.m.Run()
 }
 
 // TestScripts runs the command line as its users do. Beside testscript's own

@@ -8,11 +8,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/inquest-dev/inquest/internal/testkit/heard"
 )
 
 // What this process was sent before the command was started, the command gets when it is.
 func TestCaught(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		heard.All(sig)
 		caught := Catch()
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)
