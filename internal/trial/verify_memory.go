@@ -391,6 +391,7 @@ func (v *verifier) peakCheck() {
 		}
 	}
 	var bad, good, open string
+	nearest := -1.0 // the memory that came nearest to its limit is the one to speak of
 	for _, key := range order {
 		p := by[key]
 		if len(p.values) < 2 {
@@ -409,15 +410,20 @@ func (v *verifier) peakCheck() {
 			text += fmt.Sprintf(", %s below the limit of %s", bytesText(*p.m.Limit-hi), bytesText(*p.m.Limit))
 		}
 		relevant := concerns(p.m.Name, class)
+		stable := func(text string) {
+			used := 0.0
+			if p.m.Limit != nil && *p.m.Limit > 0 {
+				used = float64(hi) / float64(*p.m.Limit)
+			}
+			if relevant && used > nearest {
+				good, nearest = text, used
+			}
+		}
 		switch {
 		case spread <= bound:
-			if relevant && good == "" {
-				good = text
-			}
+			stable(text)
 		case p.m.Limit != nil && hi+2*spread < *p.m.Limit:
-			if relevant && good == "" {
-				good = text + ", which leaves room for such a difference"
-			}
+			stable(text + ", which leaves room for such a difference")
 		case !relevant:
 			continue
 		case p.m.Limit == nil:
