@@ -59,7 +59,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/process", ""},
 	{"internal/early", ""},
 	{"internal/record", "internal/incident internal/redact internal/gpu internal/process"},
-	{"internal/trial", "internal/evidence internal/incident internal/format/pickle internal/format/safetensors internal/format/torchzip"},
+	{"internal/trial", "internal/evidence internal/incident internal/redact internal/format/pickle internal/format/safetensors internal/format/torchzip"},
 	// Which trials are one incident, and what changed between two, is worked out apart from how
 	// they are kept.
 	{"internal/ledger", "internal/incident"},

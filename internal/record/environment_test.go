@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// masked is what is written in the place of a secret.
+const masked = "[masked]"
+
 func TestTellingVariables(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"CUDA_VISIBLE_DEVICES", "0,1", "0,1"},

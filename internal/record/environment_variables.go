@@ -71,7 +71,7 @@ func maskVariable(name, value string) string {
 		secret = secret || slices.Contains(secretWords, w)
 	}
 	if secret && !plainValue(value) {
-		return masked
+		return redact.Mask
 	}
 	a := maskArgument(name + "=" + value)
 	return bounded(strings.TrimPrefix(a, name+"="), maxValue)

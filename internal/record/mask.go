@@ -8,8 +8,6 @@ import (
 	"github.com/inquest-dev/inquest/internal/redact"
 )
 
-const masked = "[masked]"
-
 // MaskCommand is argv with its secrets masked: those that have the shape of one, and the values
 // of options and variables whose names say that they are secret, with = or in the next
 // argument. Such a value is masked as a whole. argv is not changed.
@@ -22,8 +20,8 @@ func MaskCommand(argv []string) []string {
 			continue
 		}
 		out[i] = maskArgument(a)
-		if i > 0 && isOption(argv[i-1]) && out[i] != masked && secretValue(argv[i-1]+" ", a) {
-			out[i] = masked
+		if i > 0 && isOption(argv[i-1]) && out[i] != redact.Mask && secretValue(argv[i-1]+" ", a) {
+			out[i] = redact.Mask
 		}
 		// Programs that take a password behind an option that does not say so.
 		if login && out[i] == a {
@@ -42,7 +40,7 @@ func MaskCommand(argv []string) []string {
 
 // HasMasked reports whether a secret of argv was masked: what is left of it cannot be run.
 func HasMasked(argv []string) bool {
-	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, masked) })
+	return slices.ContainsFunc(argv, func(a string) bool { return strings.Contains(a, redact.Mask) })
 }
 
 // isOption reports whether a is an option that may have its value in the next argument.
@@ -58,7 +56,7 @@ func isTextOption(a string) bool {
 // maskArgument masks what one argument holds: NAME=value and --name=value, or any text.
 func maskArgument(a string) string {
 	if name, v, ok := strings.Cut(a, "="); ok && name != "" && !strings.ContainsAny(name, " \n\"'{") && secretValue(name+"=", v) {
-		return name + "=" + masked
+		return name + "=" + redact.Mask
 	}
 	return redact.Text(a)
 }
@@ -75,5 +73,5 @@ func secretValue(before, v string) bool {
 		}
 		return 'x'
 	}, v)
-	return redact.Text(before+plain) == before+masked
+	return redact.Text(before+plain) == before+redact.Mask
 }

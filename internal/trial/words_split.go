@@ -3,6 +3,8 @@ package trial
 import (
 	"errors"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/redact"
 )
 
 // SplitCommand cuts a command line into words as a shell does: blanks part words, quotes and
@@ -64,5 +66,5 @@ func SplitCommand(line string) ([]string, error) {
 // CompleteCommand reports whether a command of a remedy has all that it needs: nothing in it
 // stands for something that the reader has to put there.
 func CompleteCommand(line string) bool {
-	return strings.TrimSpace(line) != "" && !strings.ContainsAny(line, "<>…{}") && !strings.Contains(line, "...") && !strings.Contains(line, "[masked]")
+	return strings.TrimSpace(line) != "" && !strings.ContainsAny(line, "<>…{}") && !strings.Contains(line, "...") && !strings.Contains(line, redact.Mask)
 }
