@@ -67,6 +67,12 @@ var layers = []struct{ pkg, may string }{
 	// A bundle to escalate with holds reports; what it is made of comes from the store.
 	{"internal/bundle", "internal/incident internal/redact internal/report"},
 	{"internal/report", "internal/evidence internal/incident"},
+	// What people and programs hand over is kept and diagnosed in one place; a page, an API and
+	// tools for agents stand on it. They see incidents, not the machinery.
+	{"internal/desk", "internal/evidence internal/incident internal/engine"},
+	{"internal/api", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
+	{"internal/web", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
+	{"internal/mcp", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/cli", "encyclopedia internal/* internal/reader/* internal/repair/all"},
 	{"internal/testkit/genjob", ""},
 	{"internal/testkit/heard", ""},
@@ -82,13 +88,15 @@ const everywhere = "internal/lazyre"
 // outside. A trailing / matches everything below.
 var sensitive = []struct{ imports, may, why string }{
 	{"os/exec", "internal/gpu internal/process internal/record internal/repair/repairtest", "the vendors' tools, the user's command when asked, git, and a test suite that kills a process; nothing else starts one"},
-	{"net/http", "internal/reader/mlflow", "nothing leaves the machine but a request to the address that the user names"},
+	{"net/http", "internal/reader/mlflow internal/api internal/web internal/mcp internal/cli", "nothing leaves the machine but a request to the address that the user names; pages and tools are served on it"},
+	{"github.com/danielgtaylor/huma/v2/", "internal/api", "the HTTP API and its document"},
+	{"github.com/modelcontextprotocol/go-sdk/", "internal/mcp internal/cli", "the tools for agents, and the streams or the address on which they are offered"},
 	{"zombiezen.com/go/sqlite", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},
 	{"zombiezen.com/go/sqlite/", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},
 	{"github.com/parquet-go/parquet-go", "internal/format/parquet", "exports of trackers"},
 	{"cel.dev/cel-go/", "internal/catalog internal/diagnose", "conditions are compiled and evaluated in one place"},
 	{"github.com/goccy/go-yaml", "internal/catalog internal/reader/kube", "knowledge and configuration files"},
-	{"os", "internal/testkit/heard internal/artifact internal/engine internal/cli internal/gpu internal/process internal/early internal/record internal/trial internal/store internal/bundle internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
+	{"os", "internal/testkit/heard internal/artifact internal/engine internal/cli internal/gpu internal/process internal/early internal/record internal/trial internal/store internal/bundle internal/desk internal/repair internal/repair/repairtest internal/format/sqlitestore cmd/*", "the pure core opens no file; a database and its log are copied aside before they are opened"},
 	{"unsafe", "internal/scan", "the scanner's kernels only"},
 }
 

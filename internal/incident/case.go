@@ -1,0 +1,117 @@
+package incident
+
+// CaseSchema is the name and version of a case.
+const CaseSchema = "inquest.case/v1"
+
+// States of a case, in the order in which it goes through them.
+const (
+	CaseReceiving = "receiving" // files are still to come
+	CaseWaiting   = "waiting"   // for its turn
+	CaseReading   = "reading"
+	CaseDone      = "done"
+	CaseFailed    = "failed" // nothing of it could be answered; Error says why
+	CaseCancelled = "cancelled"
+)
+
+// A Case is what was handed over to be diagnosed together, and how far that is. Its result is an
+// Incident, asked for apart.
+type Case struct {
+	Schema string     `json:"schema"`
+	ID     string     `json:"id"` // cannot be guessed
+	Name   string     `json:"name"`
+	State  string     `json:"state"`
+	Begun  string     `json:"begun"` // UTC, RFC 3339
+	Files  []CaseFile `json:"files"` // in order of their names
+	Bytes  int64      `json:"bytes"` // received, of all files
+	// Done of Total artifacts are read; Total is 0 until it is known.
+	Done  int `json:"done"`
+	Total int `json:"total"`
+	// Title, Outcome and Incident are of the result: its headline, how the run ended, the id of
+	// the incident; "" before.
+	Title    string `json:"title"`
+	Outcome  string `json:"outcome"`
+	Incident string `json:"incident"`
+	Error    string `json:"error"`
+	// Limits are what of it was not taken, and why.
+	Limits []string `json:"limits"`
+}
+
+// A CaseFile is one file of a case, by the name under which it was handed over: relative, with
+// slashes, without . and .. elements.
+type CaseFile struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	Whole bool   `json:"whole"` // false: the upload ended early
+}
+
+// Ended reports whether nothing more will happen to the case.
+func (c *Case) Ended() bool {
+	return c.State == CaseDone || c.State == CaseFailed || c.State == CaseCancelled
+}
+
+// LinesSchema is the name and version of a window into an artifact.
+const LinesSchema = "inquest.lines/v1"
+
+// Lines is a window into a text artifact, secrets masked and control characters taken out.
+type Lines struct {
+	Schema   string `json:"schema"`
+	Artifact string `json:"artifact"`
+	Kind     string `json:"kind"`
+	First    int64  `json:"first"` // 1-based number of the first line; 0 where the window is empty
+	Lines    []Line `json:"lines"`
+	Before   bool   `json:"before"` // lines come before the window
+	After    bool   `json:"after"`  // lines come behind it
+	// Limits say what could not be shown: a line that was cut, an artifact that is no text.
+	Limits []string `json:"limits"`
+}
+
+// A Line is one line of an artifact.
+type Line struct {
+	N      int64  `json:"n"`      // 1-based
+	Offset int64  `json:"offset"` // of its first byte, after decompression
+	Text   string `json:"text"`   // printable
+	Cut    int64  `json:"cut"`    // bytes of it that are not in Text, 0 where it is whole
+	Marked bool   `json:"marked"` // one that was asked for
+}
+
+// TimelineSchema is the name and version of a timeline.
+const TimelineSchema = "inquest.timeline/v1"
+
+// Roles of an event in a diagnosis.
+const (
+	RoleFirst     = "first"     // the first fault
+	RoleRival     = "rival"     // cannot be ordered against it
+	RoleFollowed  = "followed"  // explained by another
+	RoleRecovered = "recovered" // survived by later progress
+	RoleLastGood  = "last_good"
+	RoleOther     = "other"
+)
+
+// A Timeline is what happened in a job, event by event: all attempts in order, in each the order
+// that is known. Where two events cannot be ordered, they stand by artifact and place.
+type Timeline struct {
+	Schema   string            `json:"schema"`
+	Attempts []TimelineAttempt `json:"attempts"`
+	Events   []TimelineEvent   `json:"events"`
+	Total    int               `json:"total"`   // events that there are; more than len(Events) where the bound was reached
+	Dropped  map[string]int    `json:"dropped"` // by kind, those that the bound took out
+}
+
+// A TimelineAttempt is one attempt of a timeline, by the id that it has in the incident.
+type TimelineAttempt struct {
+	ID      string `json:"id"`
+	Outcome string `json:"outcome"`
+	Ranks   []int  `json:"ranks"` // that left something, ascending
+	Events  int    `json:"events"`
+}
+
+// A TimelineEvent is an event with its place and its part.
+type TimelineEvent struct {
+	Event
+	N    int    `json:"n"` // 0-based place in the whole timeline
+	Role string `json:"role"`
+	// Why says why it has its role: the rule that explains it, the basis of being first.
+	Why string `json:"why"`
+	// Apart is set where the order to the event before it is not known.
+	Apart bool `json:"apart"`
+}
