@@ -18,6 +18,7 @@ const module = "github.com/inquest-dev/inquest/"
 // Test files are exempt.
 var layers = []struct{ pkg, may string }{
 	{"encyclopedia", ""},
+	{"docs", ""}, // the published schemas, embedded
 	{"internal/evidence", ""},
 	{"internal/incident", "internal/evidence"},
 	{"internal/redact", ""},
@@ -70,7 +71,7 @@ var layers = []struct{ pkg, may string }{
 	// What people and programs hand over is kept and diagnosed in one place; a page, an API and
 	// tools for agents stand on it. They see incidents, not the machinery.
 	{"internal/desk", "internal/evidence internal/incident internal/engine"},
-	{"internal/api", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
+	{"internal/api", "docs internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/web", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/mcp", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/cli", "encyclopedia internal/* internal/reader/* internal/repair/all"},

@@ -84,7 +84,11 @@ func writeIn[T any](all []format[T], w io.Writer, name string, v T, o Options) e
 	return fmt.Errorf("write report: unknown format %q", name)
 }
 
-func writeJSON[T any](w io.Writer, v T, _ Options) error {
+func writeJSON[T any](w io.Writer, v T, _ Options) error { return JSON(w, v) }
+
+// JSON writes v as all results are written: indented by one space, a newline at the end, and no
+// character that a terminal or an editor would act on.
+func JSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
