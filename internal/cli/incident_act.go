@@ -10,10 +10,8 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/explain"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/ledger"
 )
-
-// maxNote bounds a note, in bytes.
-const maxNote = 64 << 10
 
 // act stores an act of an incident that a name means, and says so.
 func (a *app) act(cmd *cobra.Command, s *storeFlag, name string, make func(*incident.Kept) (*incident.Act, string, error)) error {
@@ -62,18 +60,15 @@ Status: 0 kept; 1 there is no such incident, or it could not be kept; 2 wrong us
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args[1:], " ")
 			if text == "-" {
-				b, err := io.ReadAll(io.LimitReader(a.in, maxNote+1))
+				b, err := io.ReadAll(io.LimitReader(a.in, ledger.MaxNote+1))
 				if err != nil {
 					return fmt.Errorf("read note: %w", err)
 				}
 				text = string(b)
 			}
-			text = strings.TrimSpace(strings.ToValidUTF8(text, "?"))
-			if text == "" {
-				return fmt.Errorf("%w: the note is empty", errUsage)
-			}
-			if len(text) > maxNote {
-				return fmt.Errorf("%w: the note is longer than %d bytes", errUsage, maxNote)
+			text, err := ledger.NoteText(text)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			return a.act(cmd, &s, args[0], func(k *incident.Kept) (*incident.Act, string, error) {
 				return &incident.Act{Kind: incident.ActNote, Text: text}, "noted with " + k.ID, nil
@@ -97,8 +92,8 @@ Status: 0 closed; 1 there is no such incident, or it could not be kept; 2 wrong 
 		Example: `  inquest incident close i-3f0c --reason "the run is not needed any more"`,
 		Args:    oneIncident("close"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(reason) > maxNote {
-				return fmt.Errorf("%w: the reason is longer than %d bytes", errUsage, maxNote)
+			if len(reason) > ledger.MaxNote {
+				return fmt.Errorf("%w: the reason is longer than %d bytes", errUsage, ledger.MaxNote)
 			}
 			return a.act(cmd, &s, args[0], func(k *incident.Kept) (*incident.Act, string, error) {
 				if k.Closed {

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -71,94 +69,14 @@ func incidentCompareCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-var errOneTrial = errors.New("nothing to compare with")
-
 // pair are the two trials that args name, the earlier one first where one incident names them.
 func (a *app) pair(ctx context.Context, st *store.Store, args []string) (x, y *incident.Trial, err error) {
 	if len(args) == 2 {
-		all, _, err := st.Trials(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i, name := range args {
-			t, err := trialNamed(all, name)
-			if err != nil {
-				return nil, nil, err
-			}
-			if i == 0 {
-				x = t
-			} else {
-				y = t
-			}
-		}
-		return x, y, nil
+		return st.Pair(ctx, args[0], args[1])
 	}
 	k, err := a.incident(ctx, st, args[0])
 	if err != nil {
 		return nil, nil, err
 	}
-	x, y, err = beforeAfter(k)
-	if y != nil || x == nil {
-		return x, y, err
-	}
-	// A run that passed is of no incident: the newest one of the same program may be what was
-	// tried.
-	all, _, readErr := st.Trials(ctx)
-	if readErr != nil {
-		return nil, nil, readErr
-	}
-	for i := range all {
-		if t := &all[i]; t.Scenario != "" && t.Scenario == x.Scenario && t.ID != x.ID && t.Begun > x.Begun && (y == nil || t.Begun > y.Begun) {
-			y = t
-		}
-	}
-	if y == nil {
-		return nil, nil, err
-	}
-	return x, y, nil
-}
-
-// trialNamed is the one trial whose id begins with name.
-func trialNamed(all []incident.Trial, name string) (*incident.Trial, error) {
-	var found *incident.Trial
-	for i := range all {
-		switch id := all[i].ID; {
-		case id == name:
-			return &all[i], nil
-		case len(name) >= 2 && len(id) > len(name) && id[:len(name)] == name:
-			if found != nil {
-				return nil, fmt.Errorf("more than one trial begins with %q: %s, %s", name, found.ID, id)
-			}
-			found = &all[i]
-		}
-	}
-	if found == nil {
-		return nil, fmt.Errorf("no trial %q is kept; inquest incident show lists those of an incident", name)
-	}
-	return found, nil
-}
-
-// beforeAfter are the trial that failed and the one that tells most of what was tried since: the
-// last that a verification or recheck made, else the last of all.
-func beforeAfter(k *incident.Kept) (x, y *incident.Trial, err error) {
-	siblings := ledger.Siblings(k.Trials, k.Original)
-	for i := range k.Trials {
-		t := &k.Trials[i]
-		switch {
-		case t.ID == k.Original:
-			x = t
-		case x == nil: // before the failure
-		case y == nil, t.By == incident.ByVerify, t.By == incident.ByRecheck, y.By != incident.ByVerify && y.By != incident.ByRecheck:
-			if !slices.Contains(siblings, t) {
-				y = t
-			}
-		}
-	}
-	switch {
-	case x == nil:
-		return nil, nil, fmt.Errorf("the trial of the failure of %s is not on record", k.ID)
-	case y == nil:
-		return x, nil, fmt.Errorf("%w: %s has one trial; run it again with the change (inquest run, or inquest verify --incident %s)", errOneTrial, k.ID, k.ID)
-	}
-	return x, y, nil
+	return st.PairOf(ctx, k)
 }

@@ -117,7 +117,7 @@ func (a *app) export(ctx context.Context, f *exportFlags, o output, args []strin
 		}
 		for i := range in.Kept.Trials {
 			if t := &in.Kept.Trials[i]; t.ID != in.Kept.Original {
-				if x, _, err := beforeAfter(in.Kept); err == nil && t.Begun > x.Begun && len(in.Comparisons) < 50 {
+				if x, _, err := ledger.BeforeAfter(in.Kept); err == nil && t.Begun > x.Begun && len(in.Comparisons) < 50 {
 					in.Comparisons = append(in.Comparisons, ledger.Compare(*x, *t))
 				}
 			}

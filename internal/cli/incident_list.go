@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/ledger"
 	"github.com/inquest-dev/inquest/internal/report"
 )
 
@@ -25,10 +25,7 @@ index beside the records, which is brought up to date and may be removed at any 
 Status: 0 answered, also where there is none; 1 the store could not be read; 2 wrong usage; 130
 interrupted.`
 
-// incidentStates are the values of --status.
-var incidentStates = []string{incident.Open, incident.Unresolved, incident.Confirmed, incident.Regressed, "closed"}
-
-// incidentFilter is what a list is asked for.
+// incidentFilter are the flags that say what a list is asked for.
 type incidentFilter struct {
 	status, scenario, since string
 	all                     bool
@@ -54,7 +51,7 @@ func incidentListCommand(a *app) *cobra.Command {
 			if err := o.checkReport(report.IncidentsFormats()); err != nil {
 				return err
 			}
-			since, err := want.check(time.Now())
+			filter, err := want.check(time.Now())
 			if err != nil {
 				return err
 			}
@@ -71,7 +68,7 @@ func incidentListCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			want.apply(l, since)
+			filter.Apply(l)
 			return a.write(o, func(w io.Writer, ro report.Options) error { return report.WriteIncidents(w, o.format, l, ro) })
 		},
 	}
@@ -79,7 +76,7 @@ func incidentListCommand(a *app) *cobra.Command {
 	o.reportFlags(cmd, "", report.IncidentsFormats(), "")
 	s.flag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&want.status, "status", "", "only those that stand so: "+strings.Join(incidentStates, ", ")+"; several with commas")
+	f.StringVar(&want.status, "status", "", "only those that stand so: "+strings.Join(ledger.States, ", ")+"; several with commas")
 	f.StringVar(&want.scenario, "scenario", "", "only those whose scenario has this in it")
 	f.StringVar(&want.since, "since", "", "only those that failed since then: a length of time, as 36h or 7d, or a day, as 2026-08-01")
 	f.BoolVar(&want.all, "all", false, "closed ones too")
@@ -87,23 +84,25 @@ func incidentListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// check reads the flags; since is a time in RFC 3339, "" where none was given.
-func (w *incidentFilter) check(now time.Time) (since string, err error) {
+// check reads the flags.
+func (w *incidentFilter) check(now time.Time) (*ledger.Filter, error) {
+	f := &ledger.Filter{Scenario: w.scenario, All: w.all}
 	if w.status != "" {
-		for s := range strings.SplitSeq(w.status, ",") {
-			if err := oneOf("status", s, incidentStates...); err != nil {
-				return "", err
+		f.States = strings.Split(w.status, ",")
+		for _, s := range f.States {
+			if err := oneOf("status", s, ledger.States...); err != nil {
+				return nil, err
 			}
 		}
 	}
-	if w.since == "" {
-		return "", nil
+	if w.since != "" {
+		at, err := sinceTime(w.since, now)
+		if err != nil {
+			return nil, err
+		}
+		f.Since = at.UTC().Format(time.RFC3339Nano)
 	}
-	at, err := sinceTime(w.since, now)
-	if err != nil {
-		return "", err
-	}
-	return at.UTC().Format(time.RFC3339Nano), nil
+	return f, nil
 }
 
 // sinceTime is the moment that a value of --since names.
@@ -125,33 +124,4 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%w: --since %q; a length of time, as 36h or 7d, or a day, as 2026-08-01", errUsage, text)
 	}
 	return now.Add(-d), nil
-}
-
-// apply leaves in the list what was asked for.
-func (w *incidentFilter) apply(l *incident.Incidents, since string) {
-	kept := l.Incidents[:0]
-	for _, k := range l.Incidents {
-		if w.wants(&k, since) {
-			kept = append(kept, k)
-		}
-	}
-	l.Hidden = len(l.Incidents) - len(kept)
-	l.Incidents = kept
-}
-
-func (w *incidentFilter) wants(k *incident.KeptLine, since string) bool {
-	state, closed := false, false
-	for s := range strings.SplitSeq(w.status, ",") {
-		state = state || s == k.Status
-		closed = closed || s == "closed"
-	}
-	switch {
-	case w.status != "" && !(state && (!k.Closed || w.all || closed) || closed && k.Closed):
-		return false
-	case w.status == "" && k.Closed && !w.all:
-		return false
-	case !strings.Contains(strings.ToLower(k.Scenario), strings.ToLower(w.scenario)):
-		return false
-	}
-	return since == "" || strings.TrimSuffix(k.Last, "Z") >= strings.TrimSuffix(since, "Z")
 }
