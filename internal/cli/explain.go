@@ -37,7 +37,7 @@ library, sticky, asynchronous, who acts.`,
   inquest explain cuda-errors 700
   inquest explain cuda-errors sticky nccl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", out.format, "text", "markdown", "json"); err != nil {
+			if err := oneOf("format", out.format, append(explain.Formats(), "json")...); err != nil {
 				return err
 			}
 			if err := out.checkWidth(); err != nil {
@@ -60,7 +60,7 @@ library, sticky, asynchronous, who acts.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out.format, "format", "text", "text, markdown or json")
+	f.StringVar(&out.format, "format", "text", "text, markdown, html or json")
 	out.fileFlag(cmd)
 	out.widthFlag(cmd)
 	f.BoolVar(&list, "list", false, "list all entries")

@@ -130,14 +130,8 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-func write(w io.Writer, p page, format string, width int) error {
-	text := writeText
-	for _, x := range writers {
-		if x.name == format {
-			text = x.write
-		}
-	}
-	_, err := io.WriteString(w, text(p, width))
+func write(w io.Writer, p Page, format string, width int) error {
+	_, err := io.WriteString(w, p.Write(format, width))
 	return err
 }
 
@@ -244,15 +238,15 @@ func severityText(severity string) string {
 	return severity + ", " + severityWords[severity]
 }
 
-func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
+func codePage(t *catalog.CodeTable, rows []catalog.Code) Page {
 	if len(rows) == 1 {
 		c := &rows[0]
-		p := page{id: t.Table, title: strings.TrimSpace(fmt.Sprintf("%s %d %s", label(t), c.Code, plain(c.Name))), about: plain(t.Title)}
+		p := Page{ID: t.Table, Title: strings.TrimSpace(fmt.Sprintf("%s %d %s", label(t), c.Code, plain(c.Name))), About: plain(t.Title)}
 		p.add("What it means", paragraphs(c.Meaning+"\n\n"+c.Note)...)
-		var facts []item
+		var facts []Item
 		fact := func(name, text string) {
 			if text != "" {
-				facts = append(facts, item{text: name + ": " + plain(text)})
+				facts = append(facts, Item{Text: name + ": " + plain(text)})
 			}
 		}
 		if c.Severity != "" {
@@ -270,18 +264,18 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 		if c.Entry != "" {
 			fact("More", "inquest explain "+c.Entry)
 		}
-		p.add("What follows from it", block{kind: bullets, items: facts})
+		p.add("What follows from it", Block{Kind: Bullets, Items: facts})
 		p.add("Sources", texts(t.Sources))
 		return p
 	}
-	p := page{id: t.Table, title: plain(t.Title), about: evidence.Several(int64(len(rows)), "code")}
+	p := Page{ID: t.Table, Title: plain(t.Title), About: evidence.Several(int64(len(rows)), "code")}
 	about := paragraphs(t.Doc)
 	if len(rows) > fullRows {
 		p.add("How to read it", about...)
 	}
-	p.add("Codes", list(bullets, rows, func(c catalog.Code) item {
-		return item{text: strings.TrimSpace(fmt.Sprintf("%d %s", c.Code, plain(c.Name))) + ": " + plain(c.Meaning),
-			more: []string{fmt.Sprintf("%s; %s; %s", c.Severity, catalog.Actions[c.Action], c.Who)}}
+	p.add("Codes", list(Bullets, rows, func(c catalog.Code) Item {
+		return Item{Text: strings.TrimSpace(fmt.Sprintf("%d %s", c.Code, plain(c.Name))) + ": " + plain(c.Meaning),
+			More: []string{fmt.Sprintf("%s; %s; %s", c.Severity, catalog.Actions[c.Action], c.Who)}}
 	}))
 	if len(rows) <= fullRows {
 		p.add("How to read it", about...)
@@ -290,27 +284,27 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) page {
 	return p
 }
 
-func errorPage(t *catalog.ErrorTable, rows []catalog.CallError) page {
-	p := page{id: t.Table, title: plain(t.Title), about: evidence.Several(int64(len(rows)), "error")}
+func errorPage(t *catalog.ErrorTable, rows []catalog.CallError) Page {
+	p := Page{ID: t.Table, Title: plain(t.Title), About: evidence.Several(int64(len(rows)), "error")}
 	if len(rows) > 1 {
 		p.add("How to read it", paragraphs(t.Doc)...)
 	}
 	if len(rows) > fullRows {
-		p.add("Errors", list(bullets, rows, func(e catalog.CallError) item {
-			return item{text: errorName(&e) + ": " + plain(e.Texts[0]), more: []string{reach(&e)}}
+		p.add("Errors", list(Bullets, rows, func(e catalog.CallError) Item {
+			return Item{Text: errorName(&e) + ": " + plain(e.Texts[0]), More: []string{reach(&e)}}
 		}))
 	} else {
 		for i := range rows {
 			p.add(errorName(&rows[i]), errorBlocks(&rows[i])...)
 		}
 	}
-	var ways []item
+	var ways []Item
 	for _, h := range t.Honest {
 		if slices.ContainsFunc(rows, func(e catalog.CallError) bool { return slices.Contains(e.Honest, h.ID) }) {
-			ways = append(ways, item{text: h.ID + ": " + plain(h.What), code: clean(h.How), lang: "shell"})
+			ways = append(ways, Item{Text: h.ID + ": " + plain(h.What), Code: clean(h.How), Lang: "shell"})
 		}
 	}
-	p.add("How to make them report honestly", block{kind: bullets, items: ways})
+	p.add("How to make them report honestly", Block{Kind: Bullets, Items: ways})
 	p.add("Sources", texts(t.Sources))
 	return p
 }
@@ -338,12 +332,12 @@ func reach(e *catalog.CallError) string {
 	return sticky + "; " + when
 }
 
-func errorBlocks(e *catalog.CallError) []block {
-	facts := []item{{text: "Printed: " + strings.Join(e.Texts, " / ")}}
+func errorBlocks(e *catalog.CallError) []Block {
+	facts := []Item{{Text: "Printed: " + strings.Join(e.Texts, " / ")}}
 	if e.Driver != "" {
-		facts = append(facts, item{text: "In the driver: " + plain(e.Driver)})
+		facts = append(facts, Item{Text: "In the driver: " + plain(e.Driver)})
 	}
-	facts = append(facts, item{text: upperFirst(reach(e))}, item{text: "Proves: " + plain(e.Proves)}, item{text: "Does not prove: " + plain(e.Not)})
+	facts = append(facts, Item{Text: upperFirst(reach(e))}, Item{Text: "Proves: " + plain(e.Proves)}, Item{Text: "Does not prove: " + plain(e.Not)})
 	var causes []string
 	for _, c := range e.Causes {
 		if c.Entry != "" {
@@ -352,18 +346,18 @@ func errorBlocks(e *catalog.CallError) []block {
 			causes = append(causes, plain(c.Text))
 		}
 	}
-	facts = append(facts, item{text: "Usual causes:", more: causes})
+	facts = append(facts, Item{Text: "Usual causes:", More: causes})
 	if e.Xids != "" {
-		facts = append(facts, item{text: "Xid beside it: " + plain(e.Xids)})
+		facts = append(facts, Item{Text: "Xid beside it: " + plain(e.Xids)})
 	}
-	facts = append(facts, item{text: "To make it honest: " + strings.Join(e.Honest, ", ")})
+	facts = append(facts, Item{Text: "To make it honest: " + strings.Join(e.Honest, ", ")})
 	if e.Entry != "" {
-		facts = append(facts, item{text: "More: inquest explain " + e.Entry})
+		facts = append(facts, Item{Text: "More: inquest explain " + e.Entry})
 	}
 	if e.Note != "" {
-		facts = append(facts, item{text: plain(e.Note)})
+		facts = append(facts, Item{Text: plain(e.Note)})
 	}
-	return []block{{kind: bullets, items: facts}}
+	return []Block{{Kind: Bullets, Items: facts}}
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -28,6 +28,9 @@ type Match struct {
 	Title string  `json:"title"`
 	Score float64 `json:"score"` // comparable within one answer only
 	Why   string  `json:"why"`   // which words stand where, or which wording took the text
+	// Sure: the query has enough that this entry is about, and not only a word that
+	// stands somewhere in it. Of a query that is nonsense here, no match is.
+	Sure bool `json:"sure"`
 }
 
 // field weights: how much a word in that part of an entry counts.
@@ -195,6 +198,7 @@ func (x *Index) score(d *doc, query string, meant string, order []string, asked 
 	}
 	if all > 0 {
 		m.Score *= (1 + 2*held/all) / 3
+		m.Sure = 2*held >= all && len(found) > 0
 	}
 	var why []string
 	best := 0
@@ -222,6 +226,7 @@ func (x *Index) score(d *doc, query string, meant string, order []string, asked 
 		m.Score += 500
 		why = append(why, "nearly its id")
 	}
+	m.Sure = m.Sure || best > 0 || len(why) > 0
 	if len(found) == 0 && len(why) == 0 {
 		found = faint
 	}

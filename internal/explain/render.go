@@ -2,7 +2,6 @@ package explain
 
 import (
 	"fmt"
-	"html"
 	"strings"
 	"unicode/utf8"
 
@@ -10,10 +9,10 @@ import (
 )
 
 // writers lists the formats of Render. Adding one is a row here and a function
-// from page to text.
+// from Page to text.
 var writers = []struct {
 	name  string
-	write func(p page, width int) string
+	write func(p Page, width int) string
 }{
 	{"text", writeText},
 	{"markdown", writeMarkdown},
@@ -31,46 +30,51 @@ func Formats() []string {
 
 // Render writes the whole entry with all its sections. Width is the columns of
 // a terminal for format text (80 when it is less than 20) and has no meaning
-// for the others. HTML is a fragment, escaped. An unknown format gives text.
-func Render(e *catalog.Entry, format string, width int) string {
+// for the others. HTML is one page that needs nothing else. An unknown format gives text.
+func Render(e *catalog.Entry, format string, width int) string { return Layout(e).Write(format, width) }
+
+// Write writes p in format text, markdown or html, as Render says.
+func (p Page) Write(format string, width int) string {
 	for _, w := range writers {
 		if w.name == format {
-			return w.write(layout(e), width)
+			return w.write(p, width)
 		}
 	}
-	return writeText(layout(e), width)
+	return writeText(p, width)
 }
 
-func writeText(p page, width int) string {
+func writeText(p Page, width int) string {
 	if width < 20 {
 		width = 80
 	}
 	var b strings.Builder
-	wrap(&b, p.title, "", "", width)
-	wrap(&b, p.id+" · "+p.about, "", "", width)
-	for _, s := range p.sections {
-		fmt.Fprintf(&b, "\n%s\n", s.heading)
-		for i, bl := range s.blocks {
-			if i > 0 && s.blocks[i-1].kind != subheading {
+	wrap(&b, p.Title, "", "", width)
+	wrap(&b, p.ID+" · "+p.About, "", "", width)
+	for _, s := range p.Sections {
+		fmt.Fprintf(&b, "\n%s\n", s.Heading)
+		for i, bl := range s.Blocks {
+			if i > 0 && s.Blocks[i-1].Kind != Subheading {
 				b.WriteByte('\n')
 			}
-			switch bl.kind {
-			case paragraph:
-				wrap(&b, bl.text, "  ", "  ", width)
-			case subheading:
-				fmt.Fprintf(&b, "  %s\n", bl.text)
+			switch bl.Kind {
+			case Paragraph:
+				wrap(&b, bl.Text, "  ", "  ", width)
+			case Subheading:
+				fmt.Fprintf(&b, "  %s\n", bl.Text)
+			case Tabular:
+				writeGridText(&b, bl.Table, width)
 			default:
-				for j, it := range bl.items {
-					mark := marker(bl.kind, j, "[ ]")
-					wrap(&b, it.text, "  "+mark+" ", strings.Repeat(" ", len(mark)+3), width)
-					for _, m := range it.more {
+				for j, it := range bl.Items {
+					mark := marker(bl.Kind, j, "[ ]")
+					wrap(&b, it.Text, "  "+mark+" ", strings.Repeat(" ", len(mark)+3), width)
+					for _, m := range it.More {
 						wrap(&b, m, strings.Repeat(" ", len(mark)+3), strings.Repeat(" ", len(mark)+5), width)
 					}
-					if it.when != "" {
-						wrap(&b, "When: "+it.when, strings.Repeat(" ", len(mark)+3), strings.Repeat(" ", len(mark)+5), width)
+					if it.When != "" {
+						wrap(&b, "When: "+it.When, strings.Repeat(" ", len(mark)+3), strings.Repeat(" ", len(mark)+5), width)
 					}
-					if it.code != "" {
-						indent(&b, it.code, strings.Repeat(" ", len(mark)+5))
+					if it.Code != "" {
+						indent(&b, it.Code, strings.Repeat(" ", len(mark)+5))
 					}
 				}
 			}
@@ -79,11 +83,11 @@ func writeText(p page, width int) string {
 	return b.String()
 }
 
-func marker(kind blockKind, i int, check string) string {
+func marker(kind BlockKind, i int, check string) string {
 	switch kind {
-	case numbers:
+	case Numbers:
 		return fmt.Sprintf("%d.", i+1)
-	case checks:
+	case Checks:
 		return check
 	}
 	return "-"
@@ -120,33 +124,35 @@ func indent(b *strings.Builder, text, by string) {
 	}
 }
 
-func writeMarkdown(p page, _ int) string {
+func writeMarkdown(p Page, _ int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n`%s` · %s\n", p.title, p.id, p.about)
-	for _, s := range p.sections {
-		fmt.Fprintf(&b, "\n## %s\n", s.heading)
-		for _, bl := range s.blocks {
+	fmt.Fprintf(&b, "# %s\n\n`%s` · %s\n", p.Title, p.ID, p.About)
+	for _, s := range p.Sections {
+		fmt.Fprintf(&b, "\n## %s\n", s.Heading)
+		for _, bl := range s.Blocks {
 			b.WriteByte('\n')
-			switch bl.kind {
-			case paragraph:
-				b.WriteString(bl.text + "\n")
-			case subheading:
-				fmt.Fprintf(&b, "### %s\n", bl.text)
+			switch bl.Kind {
+			case Paragraph:
+				b.WriteString(bl.Text + "\n")
+			case Subheading:
+				fmt.Fprintf(&b, "### %s\n", bl.Text)
+			case Tabular:
+				writeGridMarkdown(&b, bl.Table)
 			default:
-				for j, it := range bl.items {
-					mark := marker(bl.kind, j, "- [ ]")
-					in := strings.Repeat(" ", len(marker(bl.kind, j, "-"))+1)
-					fmt.Fprintf(&b, "%s %s\n", mark, it.text)
-					for _, m := range it.more {
+				for j, it := range bl.Items {
+					mark := marker(bl.Kind, j, "- [ ]")
+					in := strings.Repeat(" ", len(marker(bl.Kind, j, "-"))+1)
+					fmt.Fprintf(&b, "%s %s\n", mark, it.Text)
+					for _, m := range it.More {
 						fmt.Fprintf(&b, "%s- %s\n", in, m)
 					}
-					if it.when != "" {
-						fmt.Fprintf(&b, "%s- When: `%s`\n", in, it.when)
+					if it.When != "" {
+						fmt.Fprintf(&b, "%s- When: `%s`\n", in, it.When)
 					}
-					if it.code != "" {
+					if it.Code != "" {
 						b.WriteByte('\n')
-						fence(&b, it.code, it.lang, in)
-						if j < len(bl.items)-1 {
+						fence(&b, it.Code, it.Lang, in)
+						if j < len(bl.Items)-1 {
 							b.WriteByte('\n')
 						}
 					}
@@ -169,60 +175,4 @@ func fence(b *strings.Builder, text, lang, in string) {
 	fmt.Fprintf(b, "%s%s%s\n", in, mark, lang)
 	indent(b, text, in)
 	fmt.Fprintf(b, "%s%s\n", in, mark)
-}
-
-func writeHTML(p page, _ int) string {
-	var b strings.Builder
-	esc := html.EscapeString
-	fmt.Fprintf(&b, "<article id=\"%s\">\n<h1>%s</h1>\n<p><code>%s</code> · %s</p>\n", esc(p.id), esc(p.title), esc(p.id), esc(p.about))
-	for _, s := range p.sections {
-		fmt.Fprintf(&b, "<h2>%s</h2>\n", esc(s.heading))
-		for _, bl := range s.blocks {
-			switch bl.kind {
-			case paragraph:
-				fmt.Fprintf(&b, "<p>%s</p>\n", inline(bl.text))
-			case subheading:
-				fmt.Fprintf(&b, "<h3>%s</h3>\n", esc(bl.text))
-			default:
-				tag := "ul"
-				if bl.kind == numbers {
-					tag = "ol"
-				}
-				fmt.Fprintf(&b, "<%s>\n", tag)
-				for _, it := range bl.items {
-					fmt.Fprintf(&b, "<li>%s", inline(it.text))
-					for _, m := range it.more {
-						fmt.Fprintf(&b, "<br>%s", inline(m))
-					}
-					if it.when != "" {
-						fmt.Fprintf(&b, "<br>When: <code>%s</code>", esc(it.when))
-					}
-					if it.code != "" {
-						fmt.Fprintf(&b, "\n<pre><code>%s</code></pre>", esc(it.code))
-					}
-					b.WriteString("</li>\n")
-				}
-				fmt.Fprintf(&b, "</%s>\n", tag)
-			}
-		}
-	}
-	b.WriteString("</article>\n")
-	return b.String()
-}
-
-// inline escapes text and sets what stands between back-quotes as code.
-func inline(text string) string {
-	parts := strings.Split(html.EscapeString(text), "`")
-	var b strings.Builder
-	for i, p := range parts {
-		switch {
-		case i%2 == 0:
-			b.WriteString(p)
-		case i == len(parts)-1: // unpaired
-			b.WriteString("`" + p)
-		default:
-			b.WriteString("<code>" + p + "</code>")
-		}
-	}
-	return b.String()
 }
