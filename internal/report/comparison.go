@@ -325,7 +325,7 @@ func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
 	}
 	style := asset("page.css") + asset("tracker/page.css")
 	p.Style, p.Policy = template.CSS(style), policyOf(style, "")
-	t, err := template.New("comparison").Funcs(template.FuncMap{"sentence": sentence, "upper": upper}).ParseFS(assets, "assets/comparison/*.html")
+	t, err := template.New("comparison").Funcs(template.FuncMap{"sentence": sentence, "upper": upper}).ParseFS(assets, "assets/shared/*.html", "assets/comparison/*.html")
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

@@ -111,7 +111,7 @@ func writeHoldersHTML(w io.Writer, h *incident.Holders, _ Options) error {
 		"devices": func() []gridColumn { return holdersDeviceColumns }, "holders": func() []gridColumn { return holderColumns },
 		"columnTitle": func(c gridColumn) string { return c.title }, "right": func(c gridColumn) bool { return c.right },
 		"numeric": func(c []gridColumn, i int) bool { return c[i].right },
-	}).ParseFS(assets, "assets/holders/holders.html")
+	}).ParseFS(assets, "assets/shared/*.html", "assets/holders/holders.html")
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

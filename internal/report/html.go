@@ -41,21 +41,11 @@ func writeHTML(w io.Writer, inc *incident.Incident, o Options) error {
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	v := newView(cleaned(inc), o)
-	v.JSON = template.JS(visible(raw))
-	t, err := template.New("page").Funcs(v.funcs()).ParseFS(assets, "assets/*.html")
+	v, t, err := pageOf(inc, o, nil)
 	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return err
 	}
-	for _, p := range htmlSections[o.For] {
-		var b bytes.Buffer
-		if err := t.ExecuteTemplate(&b, p.name, v); err != nil {
-			return fmt.Errorf("write report: section %s: %w", p.name, err)
-		}
-		if body := strings.TrimSpace(b.String()); body != "" {
-			v.Sections = append(v.Sections, htmlSection{p.name, p.title, template.HTML(body)})
-		}
-	}
+	v.JSON = template.JS(visible(raw))
 	style, script := asset("page.css"), asset("page.js")
 	if v.drawn("plots") {
 		style = asset("uplot/uPlot.min.css") + style
@@ -67,6 +57,35 @@ func writeHTML(w io.Writer, inc *incident.Incident, o Options) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// pageOf is what the page of an incident consists of, its sections rendered, and the templates
+// that it is made with. Places lead to link's address for them, where it is given.
+func pageOf(inc *incident.Incident, o Options, link func(*evidence.Span) string) (*view, *template.Template, error) {
+	v := newView(cleaned(inc), o, asGiven(link, inc.Artifacts))
+	t, err := template.New("page").Funcs(v.funcs()).ParseFS(assets, "assets/shared/*.html", "assets/*.html")
+	if err != nil {
+		return nil, nil, fmt.Errorf("write report: %w", err)
+	}
+	for _, p := range htmlSections[o.For] {
+		body, err := rendered(t, p.name, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		if body != "" {
+			v.Sections = append(v.Sections, htmlSection{p.name, p.title, body})
+		}
+	}
+	return v, t, nil
+}
+
+// rendered is what a template gives, without the blanks around it.
+func rendered(t *template.Template, name string, data any) (template.HTML, error) {
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, name, data); err != nil {
+		return "", fmt.Errorf("write report: section %s: %w", name, err)
+	}
+	return template.HTML(strings.TrimSpace(b.String())), nil
 }
 
 // asset is an embedded file. A missing one is a broken build.
@@ -115,6 +134,7 @@ type view struct {
 
 	w       *words
 	proofAt map[string]string // where -> id of the proof
+	link    func(*evidence.Span) string
 }
 
 // A badge states one standing; Tone is good, bad, open or plain.
@@ -124,6 +144,7 @@ type badge struct{ Label, Value, Tone string }
 type proof struct {
 	ID, Title, Tone string
 	Where           string
+	Open            string // address of the place in its context
 	Detail          string // bytes, time, attributes
 	Lines           []proofLine
 }
@@ -147,10 +168,10 @@ func (v *view) drawn(id string) bool {
 	return false
 }
 
-func newView(inc *incident.Incident, o Options) *view {
+func newView(inc *incident.Incident, o Options, link func(*evidence.Span) string) *view {
 	w := newWords(inc)
 	words := w.verdictFor(o.For)
-	v := &view{Incident: inc, w: w, For: o.For, Title: w.title(), proofAt: map[string]string{}}
+	v := &view{Incident: inc, w: w, For: o.For, Title: w.title(), proofAt: map[string]string{}, link: link}
 	v.Verdict = words.full()
 	for _, s := range inc.NotFound {
 		v.Verdict = append(v.Verdict, labelled{"Not read", s})
@@ -223,7 +244,7 @@ func (v *view) prove() {
 		if _, ok := v.proofAt[w]; ok {
 			return
 		}
-		p := &proof{ID: fmt.Sprintf("ev-%d", len(v.Proofs)+1), Title: title, Tone: tone, Where: w, Detail: detail}
+		p := &proof{ID: fmt.Sprintf("ev-%d", len(v.Proofs)+1), Title: title, Tone: tone, Where: w, Open: v.open(sp), Detail: detail}
 		if sp.Kind == "text" {
 			p.Detail = strings.TrimPrefix(fmt.Sprintf("%s, bytes %d to %d", detail, sp.Offset, sp.Offset+sp.Length), ", ")
 		}
@@ -341,9 +362,21 @@ func deref(p any) string {
 	return "–"
 }
 
+// open is the address of a place in its context, "" where the page is a file of its own.
+func (v *view) open(sp *evidence.Span) string {
+	if sp == nil || v.link == nil {
+		return ""
+	}
+	return v.link(sp)
+}
+
+// href is where a place can be looked at: in its context, else quoted on this page, else nowhere.
 func (v *view) href(sp *evidence.Span) string {
 	if sp == nil {
 		return ""
+	}
+	if s := v.open(sp); s != "" {
+		return s
 	}
 	if id := v.proofAt[where(sp)]; id != "" {
 		return "#" + id

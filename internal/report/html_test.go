@@ -211,7 +211,7 @@ func TestPageHasItsParts(t *testing.T) {
 		inc.Ranks = append(inc.Ranks, incident.Rank{Rank: 8 + i, Fate: "timed out waiting"})
 		inc.Collateral[0].Ranks = append(inc.Collateral[0].Ranks, 8+i)
 	}
-	v := newView(cleaned(inc), Options{For: Engineer})
+	v := newView(cleaned(inc), Options{For: Engineer}, nil)
 	if n := len(v.Timeline.Lanes); n > maxLanes+1 {
 		t.Errorf("%d lanes", n)
 	}

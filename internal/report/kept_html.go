@@ -63,7 +63,7 @@ func writeKeptHTML(w io.Writer, k *incident.Kept, o Options) error {
 	t, err := template.New("kept").Funcs(template.FuncMap{
 		"sentence": sentence, "upper": upper, "notHelped": notHelped, "count": thousands, "columns": func() []gridColumn { return keptColumns }, "columnTitle": func(c gridColumn) string { return upper(c.title) },
 		"right": func(c gridColumn) bool { return c.right }, "numeric": func(cols []gridColumn, i int) bool { return cols[i].right },
-	}).ParseFS(assets, "assets/kept/*.html")
+	}).ParseFS(assets, "assets/shared/*.html", "assets/kept/*.html")
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

@@ -69,30 +69,43 @@ var memoryScripts = []string{"data.js", "timeline.js", "chart.js", "input.js", "
 // the styles and script that are in it, by hash, and no request. Verdict, sketch of the
 // curve and tables are there without scripts; the script adds what can be zoomed.
 func writeMemoryHTML(w io.Writer, m *incident.Memory, _ Options) error {
-	p := newMemPage(cleanedMemory(m))
-	for _, d := range p.Devices {
-		raw, err := json.Marshal(packDevice(d, len(p.Devices))) // escapes <, > and &
-		if err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-		d.Data = template.JS(visible(raw))
+	p, t, err := memoryPageOf(m)
+	if err != nil {
+		return err
 	}
-	style := asset("page.css") + asset("memory/page.css")
-	script := "\"use strict\";\n(() => {\n"
-	for _, name := range memoryScripts {
-		script += asset("memory/" + name)
-	}
-	script += "})();\n"
+	style, script := asset("page.css")+asset("memory/page.css"), memoryScript()
 	p.Style, p.Script = template.CSS(style), template.JS(script)
 	p.Policy = policyOf(style, script)
-	t, err := template.New("memory").Funcs(p.funcs()).ParseFS(assets, "assets/memory/*.html")
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
 	if err := t.ExecuteTemplate(w, "page.html", p); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// memoryPageOf is what the page of m consists of, the data of its drawings packed, and the
+// templates that it is made with.
+func memoryPageOf(m *incident.Memory) (*memPage, *template.Template, error) {
+	p := newMemPage(cleanedMemory(m))
+	for _, d := range p.Devices {
+		raw, err := json.Marshal(packDevice(d, len(p.Devices))) // escapes <, > and &
+		if err != nil {
+			return nil, nil, fmt.Errorf("write report: %w", err)
+		}
+		d.Data = template.JS(visible(raw))
+	}
+	t, err := template.New("memory").Funcs(p.funcs()).ParseFS(assets, "assets/shared/*.html", "assets/memory/*.html")
+	if err != nil {
+		return nil, nil, fmt.Errorf("write report: %w", err)
+	}
+	return p, t, nil
+}
+
+func memoryScript() string {
+	script := "\"use strict\";\n(() => {\n"
+	for _, name := range memoryScripts {
+		script += asset("memory/" + name)
+	}
+	return script + "})();\n"
 }
 
 // cleanedMemory is a copy of m in which no text can steer or reorder what surrounds

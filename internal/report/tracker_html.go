@@ -143,6 +143,11 @@ type figureEvent struct {
 var trackerScripts = []string{"data.js", "chart.js", "page.js"}
 
 func writeTrackerHTML(w io.Writer, t *incident.Tracker, _ Options) error {
+	return newTrackPage(t).write(w)
+}
+
+// newTrackPage is what the page of t consists of.
+func newTrackPage(t *incident.Tracker) *trackPage {
 	t = cleanedTracker(t)
 	p := &trackPage{Kind: "tracker", Title: "Experiment tracker", Tone: "plain", Disagree: t.Disagree, Limits: t.Limits, NotFound: t.NotFound, Artifacts: t.Artifacts, Tool: t.Tool, Schema: t.Schema, Command: "inquest tracker show"}
 	p.words = newWords(&incident.Incident{Artifacts: t.Artifacts})
@@ -157,7 +162,7 @@ func writeTrackerHTML(w io.Writer, t *incident.Tracker, _ Options) error {
 	}
 	p.runs(t.Runs)
 	p.figures(t.Runs, nil)
-	return p.write(w)
+	return p
 }
 
 func writeAlignmentHTML(w io.Writer, a *incident.Alignment, _ Options) error {
@@ -194,39 +199,61 @@ func orderBadge(answer string) string {
 }
 
 func (p *trackPage) write(w io.Writer) error {
-	raw, err := json.Marshal(p.data) // escapes <, > and &
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+	if err := p.packed(); err != nil {
+		return err
 	}
-	p.Data = template.JS(visible(raw))
-	style := asset("page.css") + asset("tracker/page.css")
-	script := ""
-	if len(p.Figures) > 0 || p.Choose {
+	style, script := asset("page.css")+asset("tracker/page.css"), ""
+	if p.live() {
 		style = asset("uplot/uPlot.min.css") + style
-		script = asset("uplot/uPlot.iife.min.js") + "\n\"use strict\";\n(() => {\n"
-		for _, name := range trackerScripts {
-			script += asset("tracker/" + name)
-		}
-		script += "})();\n"
+		script = asset("uplot/uPlot.iife.min.js") + "\n" + trackerScript()
 	}
 	p.Style, p.Script, p.Policy = template.CSS(style), template.JS(script), policyOf(style, script)
 	return executeTracker(w, "page.html", p)
 }
 
-// executeTracker renders a template of the pages of inquest tracker.
-func executeTracker(w io.Writer, name string, data any) error {
-	t, err := template.New("tracker").Funcs(template.FuncMap{
-		"tool": toolWords, "bytes": evidence.Bytes, "count": func(n int64) string { return thousands(n) }, "sentence": sentence, "upper": upper, "plural": several, "instant": instant, "place": func(sp evidence.Span) string { return where(&sp) },
-		"headings": func() []gridColumn { return seriesColumns }, "accounts": func() []gridColumn { return accountColumns }, "columnTitle": func(c gridColumn) string { return upper(c.title) }, "right": func(c gridColumn) bool { return c.right },
-		"numeric": func(cols []gridColumn, i int) bool { return cols[i].right },
-	}).ParseFS(assets, "assets/tracker/*.html", "assets/trials/*.html")
+// live reports whether there is something to draw.
+func (p *trackPage) live() bool { return len(p.Figures) > 0 || p.Choose }
+
+// packed puts the data of the drawings into the page.
+func (p *trackPage) packed() error {
+	raw, err := json.Marshal(p.data) // escapes <, > and &
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
+	}
+	p.Data = template.JS(visible(raw))
+	return nil
+}
+
+func trackerScript() string {
+	script := "\"use strict\";\n(() => {\n"
+	for _, name := range trackerScripts {
+		script += asset("tracker/" + name)
+	}
+	return script + "})();\n"
+}
+
+// executeTracker renders a template of the pages of inquest tracker.
+func executeTracker(w io.Writer, name string, data any) error {
+	t, err := trackerTemplates()
+	if err != nil {
+		return err
 	}
 	if err := t.ExecuteTemplate(w, name, data); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+func trackerTemplates() (*template.Template, error) {
+	t, err := template.New("tracker").Funcs(template.FuncMap{
+		"tool": toolWords, "bytes": evidence.Bytes, "count": func(n int64) string { return thousands(n) }, "sentence": sentence, "upper": upper, "plural": several, "instant": instant, "place": func(sp evidence.Span) string { return where(&sp) },
+		"headings": func() []gridColumn { return seriesColumns }, "accounts": func() []gridColumn { return accountColumns }, "columnTitle": func(c gridColumn) string { return upper(c.title) }, "right": func(c gridColumn) bool { return c.right },
+		"numeric": func(cols []gridColumn, i int) bool { return cols[i].right },
+	}).ParseFS(assets, "assets/shared/*.html", "assets/tracker/*.html", "assets/trials/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("write report: %w", err)
+	}
+	return t, nil
 }
 
 // badges state what is known of a run in a word each.

@@ -62,7 +62,7 @@ func writeVerificationHTML(w io.Writer, t *incident.Trials, _ Options) error {
 	}
 	style := asset("page.css") + asset("tracker/page.css")
 	p.Style, p.Policy = template.CSS(style), policyOf(style, "")
-	tmpl, err := template.New("verification").Funcs(template.FuncMap{"tool": toolWords, "sentence": sentence, "upper": upper, "right": func(i int) bool { return verifiedColumns[i].right }}).ParseFS(assets, "assets/verification/*.html")
+	tmpl, err := template.New("verification").Funcs(template.FuncMap{"tool": toolWords, "sentence": sentence, "upper": upper, "right": func(i int) bool { return verifiedColumns[i].right }}).ParseFS(assets, "assets/shared/*.html", "assets/verification/*.html")
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
