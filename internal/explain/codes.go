@@ -74,23 +74,38 @@ func Absent(c *catalog.Catalog, table string, numbers []string) string {
 func label(t *catalog.CodeTable) string { return plain(strings.SplitN(t.Title, ",", 2)[0]) }
 
 // Table writes the rows of a table that hold every word of query, in format text,
-// markdown or json: a few in full, many as a list. A number selects by code, several
+// markdown, html or json: a few in full, many as a list. A number selects by code, several
 // numbers the row of each. found is false, and nothing is written, if no row does.
 func Table(w io.Writer, c *catalog.Catalog, table, query, format string, width int) (found bool, err error) {
+	p, result, found := tableRows(c, table, query)
+	switch {
+	case !found:
+		return false, nil
+	case format == "json":
+		return true, JSON(w, result)
+	}
+	return true, write(w, p, format, width)
+}
+
+// TablePage is what Table writes, laid out for every format.
+func TablePage(c *catalog.Catalog, table, query string) (p Page, found bool) {
+	p, _, found = tableRows(c, table, query)
+	return p, found
+}
+
+// tableRows are the rows of a table that query selects, laid out and as JSON has them.
+func tableRows(c *catalog.Catalog, table, query string) (p Page, result any, found bool) {
 	words := wordsOf(query)
 	if t := c.Codes(table); t != nil {
 		rows := codeRows(t, words)
 		if len(rows) == 0 {
-			return false, nil
+			return Page{}, nil, false
 		}
-		if format == "json" {
-			return true, JSON(w, codesResult{t.Table, t.Title, t.Sources, rows})
-		}
-		return true, write(w, codePage(t, rows), format, width)
+		return codePage(t, rows), codesResult{t.Table, t.Title, t.Sources, rows}, true
 	}
 	t := c.Errors()
 	if t == nil || t.Table != table {
-		return false, nil
+		return Page{}, nil, false
 	}
 	var rows []catalog.CallError
 	for i := range t.Errors {
@@ -99,12 +114,9 @@ func Table(w io.Writer, c *catalog.Catalog, table, query, format string, width i
 		}
 	}
 	if len(rows) == 0 {
-		return false, nil
+		return Page{}, nil, false
 	}
-	if format == "json" {
-		return true, JSON(w, errorsResult{t.Table, t.Title, t.Sources, t.Honest, rows})
-	}
-	return true, write(w, errorPage(t, rows), format, width)
+	return errorPage(t, rows), errorsResult{t.Table, t.Title, t.Sources, t.Honest, rows}, true
 }
 
 type codesResult struct {
@@ -262,7 +274,7 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) Page {
 		fact("Who acts", c.Who)
 		fact("Drivers and devices", c.Drivers)
 		if c.Entry != "" {
-			fact("More", "inquest explain "+c.Entry)
+			facts = append(facts, Item{Text: "More: inquest explain " + c.Entry, Entry: c.Entry})
 		}
 		p.add("What follows from it", Block{Kind: Bullets, Items: facts})
 		p.add("Sources", texts(t.Sources))
@@ -275,7 +287,7 @@ func codePage(t *catalog.CodeTable, rows []catalog.Code) Page {
 	}
 	p.add("Codes", list(Bullets, rows, func(c catalog.Code) Item {
 		return Item{Text: strings.TrimSpace(fmt.Sprintf("%d %s", c.Code, plain(c.Name))) + ": " + plain(c.Meaning),
-			More: []string{fmt.Sprintf("%s; %s; %s", c.Severity, catalog.Actions[c.Action], c.Who)}}
+			More: []string{fmt.Sprintf("%s; %s; %s", c.Severity, catalog.Actions[c.Action], c.Who)}, Row: strconv.Itoa(c.Code)}
 	}))
 	if len(rows) <= fullRows {
 		p.add("How to read it", about...)
@@ -291,7 +303,7 @@ func errorPage(t *catalog.ErrorTable, rows []catalog.CallError) Page {
 	}
 	if len(rows) > fullRows {
 		p.add("Errors", list(Bullets, rows, func(e catalog.CallError) Item {
-			return Item{Text: errorName(&e) + ": " + plain(e.Texts[0]), More: []string{reach(&e)}}
+			return Item{Text: errorName(&e) + ": " + plain(e.Texts[0]), More: []string{reach(&e)}, Row: plain(e.Name)}
 		}))
 	} else {
 		for i := range rows {
@@ -352,7 +364,7 @@ func errorBlocks(e *catalog.CallError) []Block {
 	}
 	facts = append(facts, Item{Text: "To make it honest: " + strings.Join(e.Honest, ", ")})
 	if e.Entry != "" {
-		facts = append(facts, Item{Text: "More: inquest explain " + e.Entry})
+		facts = append(facts, Item{Text: "More: inquest explain " + e.Entry, Entry: e.Entry})
 	}
 	if e.Note != "" {
 		facts = append(facts, Item{Text: plain(e.Note)})

@@ -71,7 +71,8 @@ type Item struct {
 	Lang   string   `json:"lang,omitempty"`   // of the code: python, shell, yaml, json, text
 	Effect string   `json:"effect,omitempty"` // of a step: reads, reversible, changes
 	Level  string   `json:"level,omitempty"`  // of a step: beginner, advanced
-	Entry  string   `json:"entry,omitempty"`  // the id of the entry that the item is about; Text begins with it
+	Entry  string   `json:"entry,omitempty"`  // the id of the entry that the item is about; Text begins or ends with it
+	Row    string   `json:"row,omitempty"`    // the key of the row that the item is of: with it Table and TablePage give that row
 }
 
 // A Piece is a part of a text: prose or code.
