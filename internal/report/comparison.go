@@ -303,17 +303,23 @@ func writeComparisonMarkdown(w io.Writer, c *incident.Comparison, o Options) err
 type comparisonPage struct {
 	Title, Tone, Schema        string
 	Verdict                    []labelled
+	Changed                    string // heads the changes
 	Changes, Unknown, Expected []string
 	Titles                     []string
 	Rows                       [][]string
+	Sections                   []Section
 	Policy                     template.HTML
 	Style                      template.CSS
 }
 
-// writeComparisonHTML writes one page without a script.
-func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
+// comparisonSections are the parts of the page in order, each a template of that name.
+var comparisonSections = []part{{"changes", "What changed"}, {"figures", "Side by side"}, {"unknown", "Not compared"}, {"expected", "As any two runs differ, and no change"}}
+
+// comparisonPageOf is c as its page shows it. Before and after name its sides, and changed heads
+// what differs.
+func comparisonPageOf(c *incident.Comparison, changed, before, after string) (*comparisonPage, *template.Template, error) {
 	v := newComparisonView(c)
-	p := &comparisonPage{Title: v.title(), Tone: "plain", Schema: v.Schema, Verdict: v.lines(), Changes: changeLines(v.Changes), Unknown: v.Unknown, Expected: changeLines(v.Expected), Rows: v.rows()}
+	p := &comparisonPage{Title: v.title(), Tone: "plain", Schema: v.Schema, Verdict: v.lines(), Changed: changed, Changes: changeLines(v.Changes), Unknown: v.Unknown, Expected: changeLines(v.Expected), Rows: v.rows()}
 	switch v.Effect {
 	case incident.Helped:
 		p.Tone = "good"
@@ -323,14 +329,44 @@ func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
 	for _, c := range comparisonColumns {
 		p.Titles = append(p.Titles, c.title)
 	}
-	style := asset("page.css") + asset("tracker/page.css")
-	p.Style, p.Policy = template.CSS(style), policyOf(style, "")
+	p.Titles[1], p.Titles[2] = before, after
 	t, err := template.New("comparison").Funcs(template.FuncMap{"sentence": sentence, "upper": upper}).ParseFS(assets, "assets/shared/*.html", "assets/comparison/*.html")
 	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+		return nil, nil, fmt.Errorf("write report: %w", err)
 	}
+	p.Sections, err = sectionsOf(t, comparisonSections, p)
+	return p, t, err
+}
+
+// writeComparisonHTML writes one page without a script.
+func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
+	p, t, err := comparisonPageOf(c, comparisonSections[0].title, comparisonColumns[1].title, comparisonColumns[2].title)
+	if err != nil {
+		return err
+	}
+	style := asset("page.css") + asset("tracker/page.css")
+	p.Style, p.Policy = template.CSS(style), policyOf(style, "")
 	if err := t.ExecuteTemplate(w, "page.html", p); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// ComparisonPartsOf is what the HTML report of a comparison consists of.
+func ComparisonPartsOf(c *incident.Comparison) (*Parts, error) {
+	p, _, err := comparisonPageOf(c, comparisonSections[0].title, comparisonColumns[1].title, comparisonColumns[2].title)
+	if err != nil {
+		return nil, err
+	}
+	return &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Sections: p.Sections, Styles: []string{ReportStyle}}, nil
+}
+
+// DifferencePartsOf is what differs between the two sides of a comparison, named first and
+// second, of which neither was made to mend the other: without a verdict.
+func DifferencePartsOf(c *incident.Comparison, first, second string) (*Parts, error) {
+	p, _, err := comparisonPageOf(c, "What differs", oneLine(first), oneLine(second))
+	if err != nil {
+		return nil, err
+	}
+	return &Parts{Title: "What differs between " + p.Titles[1] + " and " + p.Titles[2], Tone: "plain", Sections: p.Sections, Styles: []string{ReportStyle}}, nil
 }
