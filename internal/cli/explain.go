@@ -16,7 +16,7 @@ import (
 
 func explainCommand(a *app) *cobra.Command {
 	var out output
-	var list bool
+	var list, compare bool
 	cmd := &cobra.Command{
 		Use:   "explain [ENTRY | TABLE [WORD...] | TEXT]",
 		Short: "Look a failure up in the encyclopedia, by id or in your own words",
@@ -27,20 +27,21 @@ all entries.
 Three tables stand beside the entries: xid and sxid, the fault codes of NVIDIA
 devices and switches, and cuda-errors, the errors of CUDA, cuBLAS, cuDNN and NCCL
 with what each proves. Words behind a table's name select its rows: a code, a
-library, sticky, asynchronous, who acts.`,
+library, sticky, asynchronous, who acts.
+
+"decide" goes from a symptom to its causes, and --compare sets two entries side
+by side.`,
 		Example: `  inquest explain
   inquest explain sequence-spike
   inquest explain "gpu training oom loss became nan tracked run"
   inquest explain --format markdown host-ram
+  inquest explain --compare retained-graph fragmentation
   inquest explain xid 79
   inquest explain xid hardware operator
   inquest explain cuda-errors 700
   inquest explain cuda-errors sticky nccl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf("format", out.format, append(explain.Formats(), "json")...); err != nil {
-				return err
-			}
-			if err := out.checkWidth(); err != nil {
+			if err := explainFormat(&out); err != nil {
 				return err
 			}
 			c, err := a.catalogue()
@@ -48,23 +49,25 @@ library, sticky, asynchronous, who acts.`,
 				return err
 			}
 			return a.write(out, func(w io.Writer, ro report.Options) error {
+				if compare {
+					return a.compareEntries(w, c, args, out.format, ro.Width)
+				}
 				if len(args) == 0 || list {
 					if out.format == "json" {
 						return explain.JSON(w, c.Entries())
 					}
-					return explain.List(w, c)
+					return explain.WriteList(w, c, out.format)
 				}
 				query := strings.Join(args, " ")
 				return a.explain(w, c, query, out.format, ro.Width)
 			})
 		},
 	}
+	explainFlags(cmd, &out)
 	f := cmd.Flags()
-	f.StringVar(&out.format, "format", "text", "text, markdown, html or json")
-	out.fileFlag(cmd)
-	out.widthFlag(cmd)
 	f.BoolVar(&list, "list", false, "list all entries")
-	out.color = "auto"
+	f.BoolVar(&compare, "compare", false, "set two entries side by side: how to tell them apart, evidence, change")
+	cmd.AddCommand(decideCommand(a))
 	return cmd
 }
 
@@ -88,6 +91,10 @@ func (a *app) explain(w io.Writer, c *catalog.Catalog, query, format string, wid
 	}
 	if format == "json" && len(rows) > 0 {
 		_, err := explain.Table(w, c, rows[0].Table, rows[0].Key, format, width)
+		return err
+	}
+	if format != "text" && len(found)+len(rows) > 0 {
+		_, err := io.WriteString(w, explain.FoundPage(query, found, rows).Write(format, width))
 		return err
 	}
 	if id := explain.Meant(c, strings.ToLower(query)); id != "" {

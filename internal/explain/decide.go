@@ -90,7 +90,8 @@ func Decisions(c *catalog.Catalog, kinds ...string) []Decision {
 }
 
 // KindsOf returns the event kinds that a text means: a kind itself, a class, an entry's
-// id, or a line of a log that words one of them; none when it means nothing here.
+// id, a line of a log that words one of them, or words by which an entry is found; none
+// when it means nothing here.
 func KindsOf(c *catalog.Catalog, text string) []string {
 	text = strings.TrimSpace(text[:min(len(text), maxQuery)])
 	name := strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(text))
@@ -119,7 +120,24 @@ func KindsOf(c *catalog.Catalog, text string) []string {
 			add(string(r.Kind))
 		}
 	}
+	if len(out) == 0 {
+		if found := Find(c, text); len(found) > 0 && found[0].Sure {
+			if e, err := c.Entry(found[0].ID); err == nil {
+				add(e.About...)
+			}
+		}
+	}
 	return out
+}
+
+// Named reports whether a word names event kinds: it is one, a class of them, or an
+// entry's id.
+func Named(c *catalog.Catalog, word string) bool {
+	if _, err := c.Entry(strings.ToLower(word)); err == nil {
+		return true
+	}
+	name := strings.ReplaceAll(strings.ToLower(word), "-", "_")
+	return slices.ContainsFunc(evidence.Specs[:], func(s evidence.Spec) bool { return string(s.Kind) == name || s.Class != "" && string(s.Class) == name })
 }
 
 func choice(e *catalog.Entry) Choice {
@@ -130,21 +148,29 @@ func choice(e *catalog.Entry) Choice {
 		}
 		for _, x := range e.For {
 			if x.Weight == weight {
-				ch.Look = append(ch.Look, plain(x.Says))
+				ch.Look = another(ch.Look, plain(x.Says))
 			}
 		}
 	}
 	for _, x := range e.Against {
 		if x.RulesOut {
-			ch.Against = append(ch.Against, plain(x.Says))
+			ch.Against = another(ch.Against, plain(x.Says))
 		}
 	}
 	for _, x := range e.Against {
 		if x.Weight == "strong" {
-			ch.Against = append(ch.Against, plain(x.Says))
+			ch.Against = another(ch.Against, plain(x.Says))
 		}
 	}
 	return ch
+}
+
+// another is list with text, if it is not there yet: several conditions may say the same.
+func another(list []string, text string) []string {
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
 }
 
 // next is the action of e that risks least: a step of its fix that only reads, what
@@ -171,20 +197,28 @@ func next(e *catalog.Entry) Next {
 // DecisionPage lays tables out for every format.
 func DecisionPage(tables []Decision) Page {
 	p := Page{ID: "decide", Title: "Decision tables: from a symptom to the safer next action", About: evidence.Several(int64(len(tables)), "symptom")}
+	p.add("How to read them", Block{Text: "The most common cause stands first. The action beside it risks least of all that tells more or mends: what only reads comes before what can be undone, and that before a lasting change. Names in braces stand for values of the run at hand."})
 	for _, d := range tables {
-		g := &Grid{Columns: []string{"Cause", "Evidence to look for", "Evidence against it", "Safer next action", "The change, once it is confirmed"}}
+		g := &Grid{Columns: []string{"Cause", "Evidence to look for", "Evidence against it", "Safer next action"}}
 		for _, ch := range d.Causes {
 			g.Rows = append(g.Rows, []Cell{
 				{Entry: ch.Entry, Texts: []string{ch.Title}},
-				{Texts: ch.Look},
-				{Texts: ch.Against},
+				{Texts: first(ch.Look, 3)},
+				{Texts: first(ch.Against, 2)},
 				{Texts: ch.Next.words()},
-				{Texts: []string{ch.Change + " (" + ch.Effect + ")"}},
 			})
 		}
 		p.add(d.Kind, Block{Text: upperFirst(plain(d.Means)) + "."}, Block{Kind: Tabular, Table: g})
 	}
 	return p
+}
+
+// first are the first n statements of a list, and how many more the entry has.
+func first(of []string, n int) []string {
+	if len(of) <= n+1 {
+		return of
+	}
+	return append(slices.Clone(of[:n]), fmt.Sprintf("and %d more in the entry", len(of)-n))
 }
 
 // words are the action as statements; code of several lines is left to the entry.
