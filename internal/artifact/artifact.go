@@ -45,6 +45,9 @@ const (
 type Options struct {
 	// Stdin is read for the path "-".
 	Stdin io.Reader
+	// Roots are folders, absolute, that are nobody's business: what lies in
+	// one is named, and attributed, as if it were the current folder.
+	Roots []string
 	// MaxArchiveBytes bounds the decompressed bytes of one archive (what is in
 	// it counted together) and of one compressed file; 0 means 64 GiB. Beyond
 	// the first 64 MiB they may also not exceed 1000 times the compressed bytes.

@@ -141,18 +141,18 @@ func (w *walker) roots(paths []string, f *found) ([]root, error) {
 			m, err := filepath.Glob(p)
 			switch {
 			case err != nil:
-				missing = append(missing, Problem{printable(p), err})
+				missing = append(missing, Problem{printable(w.o.Name(p)), err})
 				continue
 			case len(m) == 0:
-				missing = append(missing, Problem{printable(p), errors.New("nothing matches")})
+				missing = append(missing, Problem{printable(w.o.Name(p)), errors.New("nothing matches")})
 				continue
 			}
 			matches, named = m, false
 		}
 		for _, m := range matches {
-			r, err := resolve(m)
+			r, err := resolve(m, w.o.Name(m))
 			if err != nil {
-				missing = append(missing, Problem{printable(m), plainError(err)})
+				missing = append(missing, Problem{printable(w.o.Name(m)), plainError(err)})
 				continue
 			}
 			r.named = named && !r.dir
@@ -170,13 +170,23 @@ func (w *walker) roots(paths []string, f *found) ([]root, error) {
 	return roots, nil
 }
 
-// resolve follows p, which the user named, to what it is.
-func resolve(p string) (root, error) {
+// Name is the path p as reports name it: relative to the root that it lies in, else as it is.
+func (o *Options) Name(p string) string {
+	for _, r := range o.Roots {
+		if rel, err := filepath.Rel(r, p); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return p
+}
+
+// resolve follows p, which the user named, to what it is. It is said as name.
+func resolve(p, name string) (root, error) {
 	info, err := os.Stat(p)
 	if err != nil {
 		return root{}, err
 	}
-	r := root{path: printable(filepath.ToSlash(filepath.Clean(p)))}
+	r := root{path: printable(filepath.ToSlash(filepath.Clean(name)))}
 	if k := special(info.Mode()); k != "" {
 		return root{}, fmt.Errorf("is a %s; not read", k)
 	}
@@ -189,14 +199,14 @@ func resolve(p string) (root, error) {
 	r.dir = info.IsDir()
 	// The name and the last folders tell whose it is; what lies far above says
 	// nothing about this job in particular.
-	clean := filepath.ToSlash(filepath.Clean(p))
+	clean := filepath.ToSlash(filepath.Clean(name))
 	if parts := strings.Split(clean, "/"); parts[0] != "." && parts[0] != ".." {
 		r.place = strings.Join(parts[max(0, len(parts)-4):], "/")
 	} else {
 		r.place = filepath.Base(r.real)
 	}
 	if r.dir {
-		r.path = filepath.Clean(p)
+		r.path = filepath.Clean(name)
 	}
 	return r, nil
 }

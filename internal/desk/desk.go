@@ -4,13 +4,13 @@
 //
 // A case goes receiving → waiting → reading → done, failed or cancelled. What was handed over is
 // removed with its case: when the case is removed, when it is the oldest of more than Limits.Cases
-// that have ended, and when the desk is closed.
+// that have ended or room is wanted for another, and when the desk is closed.
 package desk
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"io"
+	"sync"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/engine"
@@ -25,6 +25,9 @@ var (
 	ErrTooLarge = errors.New("larger than is taken") // a file, a case, or all cases together
 	ErrTooMany  = errors.New("more than are taken")  // files of a case, cases that have not ended
 	ErrState    = errors.New("not in this state")    // a file for a case that is being read, a result before its end
+	ErrSpace    = errors.New("no space is left on the disk")
+	ErrFailed   = errors.New("nothing of it could be answered") // the result of a case that failed
+	ErrNothing  = errors.New("nothing of the kind among the files")
 	ErrClosed   = errors.New("closed")
 )
 
@@ -47,78 +50,76 @@ type Options struct {
 	// Workers is how many cases are diagnosed at once; 0 is one. Each has Engine.Workers.
 	Workers int
 	Limits  Limits
-	Now     func() time.Time
+	Now     func() time.Time // nil is the system's clock
+	// Title is the headline of a result; nil takes the words of the first fault.
+	Title func(*incident.Incident) string
 }
 
-// A Result is what a diagnosis gave.
-type Result struct {
-	Incident *incident.Incident
-	Timeline *incident.Timeline
+// A Desk keeps cases. All methods may be called concurrently; an id that there is not, or no
+// longer, is ErrNoCase in each of them, and once the desk is closed all is ErrClosed.
+type Desk struct {
+	o      Options
+	folder *folder
+	clear  sync.WaitGroup // cases whose files are not removed yet
+
+	mu     sync.Mutex
+	quiet  *sync.Cond // a case is read, or written to, by fewer
+	closed bool
+	cases  map[string]*held
+	begun  int     // cases ever
+	open   int     // that have not ended
+	ended  []*held // and are kept, in the order in which they ended
+	used   int64   // bytes on the disk
+	line   line
+	heavy  chan struct{} // one for each reading of snapshots or trackers that may go on at once
 }
 
-// A Handling is what is asked of the diagnosis of a case.
-type Handling struct {
-	Baseline    string // another case, of a run that worked; "" compares with none
-	CompareHost string
-	All         bool // read every text
+// New makes a desk and its folder, and removes those that desks of the same user left in
+// Options.Dir when their processes were killed. The error says what folder could not be made.
+func New(o Options) (*Desk, error) {
+	o.Workers = max(o.Workers, 1)
+	o.Limits = o.Limits.filled()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Title == nil {
+		o.Title = headline
+	}
+	f, err := newFolder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &Desk{o: o, folder: f, cases: map[string]*held{}, line: line{workers: o.Workers}, heavy: make(chan struct{}, o.Workers)}
+	d.quiet = sync.NewCond(&d.mu)
+	return d, nil
 }
 
-// A Desk keeps cases. All methods may be called concurrently.
-type Desk struct{}
-
-// New makes a desk and its folder.
-func New(o Options) (*Desk, error) { panic("to be written") }
-
-// Begin opens a case in state receiving.
-func (d *Desk) Begin(name string) (*incident.Case, error) { panic("to be written") }
-
-// Put writes one file of a case while it comes, and returns the bytes that came. When r or
-// ctx ends it early the file stays, as not whole; the error is r's or ctx's.
-func (d *Desk) Put(ctx context.Context, id, name string, r io.Reader) (int64, error) {
-	panic("to be written")
+// filled is l with the defaults in place of zeros.
+func (l Limits) filled() Limits {
+	l.CaseBytes = cmp.Or(l.CaseBytes, DefaultLimits.CaseBytes)
+	l.AllBytes = cmp.Or(l.AllBytes, DefaultLimits.AllBytes)
+	l.Files = cmp.Or(l.Files, DefaultLimits.Files)
+	l.Cases = cmp.Or(l.Cases, DefaultLimits.Cases)
+	l.Open = cmp.Or(l.Open, DefaultLimits.Open)
+	return l
 }
 
-// Local opens a case of paths of this machine, which are read where they lie and never
-// removed.
-func (d *Desk) Local(name string, paths []string) (*incident.Case, error) { panic("to be written") }
+// Limits are those that the desk keeps, none of them zero.
+func (d *Desk) Limits() Limits { return d.o.Limits }
 
-// Diagnose ends the receiving and puts the case in line.
-func (d *Desk) Diagnose(id string, h Handling) error { panic("to be written") }
-
-// Cancel ends a case that has not ended; its files go.
-func (d *Desk) Cancel(id string) error { panic("to be written") }
-
-// Remove forgets a case and removes its files.
-func (d *Desk) Remove(id string) error { panic("to be written") }
-
-// Case is a copy of the case as it is now. Cases are all, the newest first.
-func (d *Desk) Case(id string) (*incident.Case, error) { panic("to be written") }
-
-func (d *Desk) Cases() []incident.Case { panic("to be written") }
-
-// Watch calls fn with the case as it is, and again whenever it has changed, at most ten
-// times a second and always with its end; it returns when the case or ctx has ended.
-func (d *Desk) Watch(ctx context.Context, id string, fn func(*incident.Case) error) error {
-	panic("to be written")
+// Close cancels what has not ended, waits until nothing is read any more and removes the desk's
+// folder. Whoever waits for a case sees it cancelled.
+func (d *Desk) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	for _, c := range d.cases {
+		d.drop(c)
+	}
+	d.mu.Unlock()
+	d.clear.Wait()
+	return d.folder.remove()
 }
-
-// Result waits for the end of the case.
-func (d *Desk) Result(ctx context.Context, id string) (*Result, error) { panic("to be written") }
-
-// Lines is the window of lines from line n-before to n+after of an artifact, named as the
-// incident names it; offset, where it is not negative, says which line is n.
-func (d *Desk) Lines(ctx context.Context, id, artifact string, n, offset int64, before, after int) (*incident.Lines, error) {
-	panic("to be written")
-}
-
-// Memory and Tracker are what inquest memory and inquest tracker show say of the case's
-// files; the error says where there is nothing of the kind among them.
-func (d *Desk) Memory(ctx context.Context, id string) (*incident.Memory, error) {
-	panic("to be written")
-}
-
-func (d *Desk) Tracker(ctx context.Context, id string) (*incident.Tracker, error) {
-	panic("to be written")
-}
-
-func (d *Desk) Close() error { panic("to be written") }

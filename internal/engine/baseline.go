@@ -17,7 +17,7 @@ func baseline(ctx context.Context, o Options, s *Study) (*incident.Baseline, err
 	defer r.Close()
 	b := Examine(r)
 	good, bad := b.Known[b.Main], s.Known[s.Main]
-	out := &incident.Baseline{Paths: o.Paths, Diffs: diffs(good, bad)}
+	out := &incident.Baseline{Paths: o.said(o.Paths), Diffs: diffs(good, bad)}
 	spans := func(f evidence.Found) []evidence.Span {
 		if f.Spans == nil {
 			return []evidence.Span{}
@@ -48,6 +48,16 @@ func baseline(ctx context.Context, o Options, s *Study) (*incident.Baseline, err
 		out.Diffs = append(out.Diffs, incident.Diff{Name: "hosts", From: a, To: c, Spans: []evidence.Span{}})
 	}
 	return out, nil
+}
+
+// said are paths as reports name them.
+func (o *Options) said(paths []string) []string {
+	look := o.look()
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = look.Name(p)
+	}
+	return out
 }
 
 // worthListing reports whether a fact that only one run states is worth listing.

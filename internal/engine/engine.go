@@ -22,9 +22,12 @@ import (
 
 // Options say what to diagnose and with what.
 type Options struct {
-	Paths    []string  // files, folders, archives, globs, "-"
-	Stdin    io.Reader // for "-"
-	Baseline []string  // paths of a run that worked, to compare with; may be empty
+	Paths []string  // files, folders, archives, globs, "-"
+	Stdin io.Reader // for "-"
+	// Roots are folders, absolute, that no report names: a path below one
+	// is said relative to it, as if the user had named it from there.
+	Roots    []string
+	Baseline []string // paths of a run that worked, to compare with; may be empty
 	// CompareHost names a host that is not suspected, to set beside that of the first
 	// fault; "" compares none.
 	CompareHost string

@@ -53,7 +53,7 @@ func (o *Options) look() artifact.Options {
 			gatherers[r.Name()] = g
 		}
 	}
-	return artifact.Options{Stdin: o.Stdin, All: o.All, Anchor: func(kind, place string) (dir, pattern string, ok bool) {
+	return artifact.Options{Stdin: o.Stdin, Roots: o.Roots, All: o.All, Anchor: func(kind, place string) (dir, pattern string, ok bool) {
 		if kind == "" {
 			for _, g := range gatherers {
 				if _, _, ok := g.Anchor(place); ok {

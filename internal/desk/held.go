@@ -1,0 +1,347 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// A held case is a case as the desk has it. Its fields belong to the desk's mutex, but for those
+// that never change: id, seq, begun, dir, paths, contexts.
+type held struct {
+	id    string
+	seq   int // order of beginning
+	begun time.Time
+	dir   string   // of its own, below the desk's; "" for paths of this machine
+	paths []string // of this machine, absolute; nil for what was handed over
+
+	name    string
+	state   string
+	files   []incident.CaseFile
+	sorted  bool               // files stand in the order of their names
+	shared  bool               // files were given away and are not to be changed
+	coming  map[string]bool    // files that are coming
+	at      map[string]int     // place of a name in files
+	taken   map[string]element // folded paths of files and folders
+	came    time.Time          // when something came last
+	bytes   int64              // received
+	stored  int64              // on the disk, for which room is taken
+	done    int
+	total   int
+	title   string
+	outcome string
+	inc     string
+	err     string
+	limits  []string
+	more    int // limits beyond maxLimits
+
+	handling Handling
+	large    bool
+	result   *Result
+
+	ctx    context.Context // ends with the case, and what works towards its end with it
+	stop   context.CancelFunc
+	kept   context.Context // ends when its files are to go, and what reads them with it
+	unkeep context.CancelFunc
+	puts   int  // files that are coming
+	reads  int  // a diagnosis, windows, snapshots
+	drop   bool // its files are to go as soon as nobody uses them
+	swept  bool // they go, or are gone
+	gone   bool // the desk knows it no longer
+	clean  chan struct{}
+	end    chan struct{} // closed when it has ended
+	change chan struct{} // closed at the next change; nil while nobody waits
+}
+
+// maxLimits bounds the limits of a case that are kept one by one.
+const maxLimits = 100
+
+// open makes a case, which counts as not ended. The mutex is held.
+func (d *Desk) openCase(id, name string) (*held, error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
+	if d.open >= d.o.Limits.Open && !d.abandon() {
+		return nil, fmt.Errorf("%w: %d cases have not ended; wait for one, or cancel it", ErrTooMany, d.open)
+	}
+	now := d.o.Now()
+	c := &held{id: id, seq: d.begun, begun: now, came: now, name: label(name), state: incident.CaseReceiving, at: map[string]int{}, taken: map[string]element{}, sorted: true,
+		clean: make(chan struct{}), end: make(chan struct{})}
+	c.kept, c.unkeep = context.WithCancel(context.Background())
+	c.ctx, c.stop = context.WithCancel(c.kept)
+	d.begun++
+	d.open++
+	d.cases[id] = c
+	d.clear.Add(1)
+	return c, nil
+}
+
+// abandoned is for how long nothing has come for a case that gives way to another.
+const abandoned = time.Hour
+
+// abandon cancels the case for which nothing has come for the longest time, where that is
+// long, and reports whether there was one. The mutex is held.
+func (d *Desk) abandon() bool {
+	var oldest *held
+	for _, c := range d.cases {
+		if c.state == incident.CaseReceiving && c.puts == 0 && (oldest == nil || c.came.Before(oldest.came)) {
+			oldest = c
+		}
+	}
+	if oldest == nil || d.o.Now().Sub(oldest.came) < abandoned {
+		return false
+	}
+	oldest.limit("nothing came for it for an hour, and others were waiting")
+	d.finish(oldest, incident.CaseCancelled)
+	d.empty(oldest)
+	return true
+}
+
+// find is the case of an id. The mutex is held.
+func (d *Desk) find(id string) (*held, error) {
+	if d.closed {
+		return nil, ErrClosed
+	}
+	c := d.cases[id]
+	if c == nil {
+		return nil, ErrNoCase
+	}
+	return c, nil
+}
+
+// changed tells those who watch. The mutex is held.
+func (c *held) changed() {
+	if c.change != nil {
+		close(c.change)
+		c.change = nil
+	}
+}
+
+// limit states what was not taken. The mutex is held.
+func (c *held) limit(text string) {
+	if len(c.limits) < maxLimits {
+		c.limits = append(c.limits, text)
+	} else {
+		c.more++
+	}
+	c.changed()
+}
+
+// isEnded reports whether nothing more will happen to the case. The mutex is held.
+func (c *held) isEnded() bool { return (&incident.Case{State: c.state}).Ended() }
+
+// snapshot is the case as it is now. The mutex is held. Files may be shared by snapshots.
+func (c *held) snapshot() *incident.Case {
+	if !c.sorted {
+		c.own()
+		slices.SortFunc(c.files, func(a, b incident.CaseFile) int { return strings.Compare(a.Name, b.Name) })
+		for i := range c.files {
+			c.at[c.files[i].Name] = i
+		}
+		c.sorted = true
+	}
+	c.shared = true
+	out := &incident.Case{Schema: incident.CaseSchema, ID: c.id, Name: c.label(), State: c.state, Begun: c.begun.UTC().Format(time.RFC3339),
+		Files: c.files[:len(c.files):len(c.files)], Bytes: c.bytes, Done: c.done, Total: c.total, Title: c.title, Outcome: c.outcome, Incident: c.inc,
+		Error: c.err, Limits: append([]string{}, c.limits...)}
+	if out.Files == nil {
+		out.Files = []incident.CaseFile{}
+	}
+	if c.more > 0 {
+		out.Limits = append(out.Limits, fmt.Sprintf("and %d more", c.more))
+	}
+	return out
+}
+
+// own makes the files the case's alone, so that they may be changed. The mutex is held.
+func (c *held) own() {
+	if c.shared {
+		c.files, c.shared = slices.Clone(c.files), false
+	}
+}
+
+// label is what the case is called: its name, else by what was handed over.
+func (c *held) label() string {
+	switch {
+	case c.name != "":
+		return c.name
+	case len(c.files) == 0:
+		return "case"
+	case len(c.files) == 1:
+		return label(path.Base(c.files[0].Name))
+	}
+	if top, _, ok := strings.Cut(c.files[0].Name, "/"); ok && top != "" && !slices.ContainsFunc(c.files, func(f incident.CaseFile) bool { return !strings.HasPrefix(f.Name, top+"/") }) {
+		return label(top)
+	}
+	return fmt.Sprintf("%s and %d more", label(path.Base(c.files[0].Name)), len(c.files)-1)
+}
+
+// maxLabel bounds the name of a case, in bytes.
+const maxLabel = 200
+
+// label is a name that can be shown: one line, nothing in it that does not print.
+func label(name string) string {
+	name = strings.Join(strings.Fields(visible(name)), " ")
+	if len(name) > maxLabel {
+		name = strings.ToValidUTF8(name[:maxLabel], "") + "…"
+	}
+	return name
+}
+
+// visible drops what does not print.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// finish ends a case. The mutex is held.
+func (d *Desk) finish(c *held, state string) {
+	c.state = state
+	d.open--
+	c.stop()
+	close(c.end)
+	c.changed()
+	if c.gone {
+		return
+	}
+	d.ended = append(d.ended, c)
+	for len(d.ended) > d.o.Limits.Cases {
+		d.drop(d.ended[0])
+	}
+}
+
+// drop forgets a case, cancels it where it has not ended, and has its files removed as soon as
+// nobody uses them. The mutex is held.
+func (d *Desk) drop(c *held) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	delete(d.cases, c.id)
+	if i := slices.Index(d.ended, c); i >= 0 {
+		d.ended = slices.Delete(d.ended, i, i+1)
+	}
+	if !c.isEnded() {
+		d.line.leave(c)
+		d.finish(c, incident.CaseCancelled)
+	}
+	d.empty(c)
+}
+
+// empty has the files of a case removed as soon as nobody uses them. The mutex is held.
+func (d *Desk) empty(c *held) {
+	if c.drop {
+		return
+	}
+	c.drop = true
+	c.unkeep()
+	d.sweep(c)
+}
+
+// sweep removes the files of a case that is to be emptied and that nobody uses. The mutex is
+// held; the removal goes on without it.
+func (d *Desk) sweep(c *held) {
+	if !c.drop || c.swept || c.reads > 0 || c.puts > 0 {
+		return
+	}
+	c.swept = true
+	go func() {
+		defer d.clear.Done()
+		d.folder.clear(c.dir)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.used -= c.stored
+		c.stored = 0
+		close(c.clean)
+	}()
+}
+
+// use marks the case as read until the function that it returns is called. The mutex is held.
+func (d *Desk) use(c *held) (done func()) {
+	c.reads++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		c.reads--
+		d.sweep(c)
+		d.quiet.Broadcast()
+	}
+}
+
+// Case is a copy of the case as it is now; its files are shared with other copies and are
+// not to be changed.
+func (d *Desk) Case(id string) (*incident.Case, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, err := d.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.snapshot(), nil
+}
+
+// Cases are all, the newest first.
+func (d *Desk) Cases() []incident.Case {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*held, 0, len(d.cases))
+	for _, c := range d.cases {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *held) int { return b.seq - a.seq })
+	out := make([]incident.Case, len(all))
+	for i, c := range all {
+		out[i] = *c.snapshot()
+	}
+	return out
+}
+
+// Cancel ends a case that has not ended; its files go, and it stays among the cases. One that
+// has ended is ErrState.
+func (d *Desk) Cancel(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, err := d.find(id)
+	if err != nil {
+		return err
+	}
+	if c.isEnded() {
+		return fmt.Errorf("cancel: %w: the case is %s", ErrState, c.state)
+	}
+	d.line.leave(c)
+	d.finish(c, incident.CaseCancelled)
+	d.empty(c)
+	return nil
+}
+
+// Remove forgets a case, whatever its state, waits until what reads its files has stopped, and
+// returns when they are removed. A file that is still coming goes when its stream gives
+// something, or ends.
+func (d *Desk) Remove(id string) error {
+	d.mu.Lock()
+	c, err := d.find(id)
+	if err != nil {
+		d.mu.Unlock()
+		return err
+	}
+	d.drop(c)
+	for c.reads > 0 {
+		d.quiet.Wait()
+	}
+	coming := c.puts > 0
+	d.mu.Unlock()
+	if !coming {
+		<-c.clean
+	}
+	return nil
+}
