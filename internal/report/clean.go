@@ -104,3 +104,6 @@ func clean(s string) string {
 func oneLine(s string) string {
 	return strings.ReplaceAll(clean(s), "\n", " ")
 }
+
+// OneLine is s as reports print it: printable, bounded, on a single line.
+func OneLine(s string) string { return oneLine(s) }

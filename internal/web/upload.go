@@ -1,0 +1,171 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/inquest-dev/inquest/internal/desk"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+var uploadRoutes = []route{
+	{"POST /cases", (*site).handOver},
+}
+
+// pasted is the name of the file that a pasted text becomes.
+const pasted = "pasted.log"
+
+var errNothing = &failure{http.StatusBadRequest, "Nothing was handed over", "Paste a log, or choose a file or a folder.", nil}
+
+// A putter takes one file of a case.
+type putter func(name string, r io.Reader) error
+
+// newCase makes a case of what fill hands over, has it diagnosed, and shows it. fill calls begin
+// before the first file. A case that is not whole is taken back.
+func (s *site) newCase(w http.ResponseWriter, r *http.Request, fill func(begin func(name string) error, put putter) error) error {
+	var c *incident.Case
+	files := 0
+	err := fill(func(name string) (err error) {
+		if c == nil {
+			c, err = s.Desk.Begin(name)
+		}
+		return err
+	}, func(name string, in io.Reader) error {
+		_, err := s.Desk.Put(r.Context(), c.ID, name, in)
+		files++
+		return err
+	})
+	if err == nil && files == 0 {
+		err = errNothing
+	}
+	if err == nil {
+		err = s.Desk.Diagnose(c.ID, desk.Handling{})
+	}
+	if err != nil {
+		if c != nil {
+			s.Desk.Remove(c.ID)
+		}
+		return err
+	}
+	return see(w, r, "/cases/"+c.ID)
+}
+
+// handOver takes the form of the first page as it comes, part by part: nothing of it is kept in
+// memory or in a second file. It is what a browser without scripts sends; with them, files come
+// one by one (assets/upload.js).
+func (s *site) handOver(w http.ResponseWriter, r *http.Request) error {
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return &failure{http.StatusUnsupportedMediaType, "The form came in a way that is not read", "Send it as multipart/form-data.", err}
+	}
+	return s.newCase(w, r, func(begin func(string) error, put putter) error {
+		for {
+			part, err := parts.NextRawPart()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return cutShort(err)
+			}
+			if err := takePart(part, begin, put); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// takePart takes one part: the pasted text, a file with something in it, or nothing.
+func takePart(part *multipart.Part, begin func(string) error, put putter) error {
+	defer part.Close()
+	var in io.Reader = part
+	name := fileName(part)
+	switch part.FormName() {
+	case "text":
+		name, in = pasted, &unixLines{in: in}
+	case "files", "folder":
+	default:
+		return nil
+	}
+	if name == "" {
+		return nil // a field for files in which none was chosen
+	}
+	var first [512]byte
+	n, err := io.ReadFull(in, first[:])
+	if n == 0 && err == io.EOF {
+		if part.FormName() == "text" {
+			return nil
+		}
+	} else if err != nil && err != io.ErrUnexpectedEOF {
+		return cutShort(err)
+	}
+	if err := begin(caseName(name)); err != nil {
+		return err
+	}
+	return put(name, io.MultiReader(strings.NewReader(string(first[:n])), in))
+}
+
+// fileName is the name of a file with the folders that the browser states; Part.FileName would
+// leave those out.
+func fileName(p *multipart.Part) string {
+	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return params["filename"]
+}
+
+// caseName is what a case is called after its first file.
+func caseName(file string) string {
+	if file == pasted {
+		return "pasted text"
+	}
+	if folder, _, ok := strings.Cut(file, "/"); ok && folder != "" {
+		return folder + "/"
+	}
+	return path.Base(file)
+}
+
+func cutShort(err error) error {
+	var big *http.MaxBytesError
+	if errors.As(err, &big) {
+		return err
+	}
+	return &failure{http.StatusBadRequest, "The upload ended before all of it had come", "Hand it over once more.", err}
+}
+
+// unixLines reads text with the line ends that a form gives it, CR LF, as it was: with LF.
+type unixLines struct {
+	in io.Reader
+	cr bool // a CR was read and is held back
+}
+
+func (u *unixLines) Read(p []byte) (int, error) {
+	if len(p) < 2 {
+		return 0, io.ErrShortBuffer
+	}
+	for {
+		// One byte is left free for a CR that was held back.
+		n, err := u.in.Read(p[1:])
+		out := p[:0]
+		for _, b := range p[1 : 1+n] {
+			if u.cr && b != '\n' {
+				out = append(out, '\r')
+			}
+			if u.cr = b == '\r'; !u.cr {
+				out = append(out, b)
+			}
+		}
+		if err != nil && u.cr {
+			u.cr = false
+			out = append(out, '\r')
+		}
+		if len(out) > 0 || err != nil {
+			return len(out), err
+		}
+	}
+}

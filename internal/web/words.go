@@ -1,0 +1,29 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+)
+
+var units = []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+
+// byteCount says n bytes as a person does.
+func byteCount(n int64) string {
+	v, u := float64(n), 0
+	for v >= 1024 && u < len(units)-1 {
+		v /= 1024
+		u++
+	}
+	if u == 0 {
+		return plural(int(n), "byte")
+	}
+	return fmt.Sprintf("%.1f %s", v, units[u])
+}
+
+// plural is n and the noun: 1 file, 2 files.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
