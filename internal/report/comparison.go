@@ -358,7 +358,7 @@ func ComparisonPartsOf(c *incident.Comparison) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Sections: p.Sections, Styles: []string{ReportStyle}}, nil
+	return &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Sections: p.Sections}, nil
 }
 
 // DifferencePartsOf is what differs between the two sides of a comparison, named first and
@@ -368,5 +368,5 @@ func DifferencePartsOf(c *incident.Comparison, first, second string) (*Parts, er
 	if err != nil {
 		return nil, err
 	}
-	return &Parts{Title: "What differs between " + p.Titles[1] + " and " + p.Titles[2], Tone: "plain", Sections: p.Sections, Styles: []string{ReportStyle}}, nil
+	return &Parts{Title: "What differs between " + p.Titles[1] + " and " + p.Titles[2], Tone: "plain", Sections: p.Sections}, nil
 }

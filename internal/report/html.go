@@ -46,7 +46,7 @@ func writeHTML(w io.Writer, inc *incident.Incident, o Options) error {
 		return err
 	}
 	v.JSON = template.JS(visible(raw))
-	style, script := asset("page.css"), asset("page.js")
+	style, script := asset("page.css"), scriptOf("page/copy.js", "page/plots.js")
 	if v.drawn("plots") {
 		style = asset("uplot/uPlot.min.css") + style
 		script = asset("uplot/uPlot.iife.min.js") + script
@@ -95,6 +95,15 @@ func asset(name string) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// scriptOf is a script made of parts, whose names are its own.
+func scriptOf(parts ...string) string {
+	script := "\"use strict\";\n(() => {\n"
+	for _, name := range parts {
+		script += asset(name)
+	}
+	return script + "})();\n"
 }
 
 // policyOf allows exactly this style and this script, and no request.

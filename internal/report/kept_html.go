@@ -116,7 +116,7 @@ func KeptPartsOf(k *incident.Kept) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Sections: p.Sections, Styles: []string{ReportStyle}}
+	out := &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Sections: p.Sections}
 	out.Verdict = append(out.Verdict, Pair{"When", sentence(p.When)})
 	return out, nil
 }

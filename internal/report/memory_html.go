@@ -63,7 +63,7 @@ type memRank struct {
 }
 
 // memoryScripts are the parts of the page's script, in the order of what needs what.
-var memoryScripts = []string{"data.js", "timeline.js", "chart.js", "input.js", "segments.js", "page.js"}
+var memoryScripts = []string{"memory/data.js", "memory/timeline.js", "memory/chart.js", "memory/input.js", "memory/segments.js", "memory/page.js"}
 
 // writeMemoryHTML writes one page that needs nothing else. Its policy allows exactly
 // the styles and script that are in it, by hash, and no request. Verdict, sketch of the
@@ -73,7 +73,7 @@ func writeMemoryHTML(w io.Writer, m *incident.Memory, _ Options) error {
 	if err != nil {
 		return err
 	}
-	style, script := asset("page.css")+asset("memory/page.css"), memoryScript()
+	style, script := asset("page.css")+asset("memory/page.css"), scriptOf(memoryScripts...)
 	p.Style, p.Script = template.CSS(style), template.JS(script)
 	p.Policy = policyOf(style, script)
 	if err := t.ExecuteTemplate(w, "page.html", p); err != nil {
@@ -98,14 +98,6 @@ func memoryPageOf(m *incident.Memory) (*memPage, *template.Template, error) {
 		return nil, nil, fmt.Errorf("write report: %w", err)
 	}
 	return p, t, nil
-}
-
-func memoryScript() string {
-	script := "\"use strict\";\n(() => {\n"
-	for _, name := range memoryScripts {
-		script += asset("memory/" + name)
-	}
-	return script + "})();\n"
 }
 
 // cleanedMemory is a copy of m in which no text can steer or reorder what surrounds

@@ -20,8 +20,9 @@ type Parts struct {
 	First    string    // address of the first fault's place, "" where there is none or Link gave none
 	Sections []Section // in order, each an element with Section.ID
 	Data     []Data    // what the scripts draw from
-	// Styles and Scripts name, in order, the files of PartFiles that the sections need. A page
-	// that frames them has an element with the id said, in which scripts say what they did.
+	// Styles and Scripts name, in order, the files of PartFiles that the sections need, beside
+	// page.css, which all need. A page that frames them has an element with the id said, in which
+	// scripts say what they did.
 	Styles, Scripts []string
 }
 
@@ -53,24 +54,25 @@ type Framing struct {
 
 // Names of the files that PartFiles has.
 const (
-	ReportStyle   = "report.css"
-	ReportScript  = "report.js"
-	MemoryStyle   = "report-memory.css"
-	MemoryScript  = "report-memory.js"
-	TrackerStyle  = "report-tracker.css"
-	TrackerScript = "report-tracker.js"
-	PlotStyle     = "uplot.css"
-	PlotScript    = "uplot.js"
+	pageStyle     = "page.css"
+	pageScript    = "page/plots.js"
+	memoryStyle   = "memory/page.css"
+	memoryScript  = "memory/page.js"
+	trackerStyle  = "tracker/page.css"
+	trackerScript = "tracker/page.js"
+	plotStyle     = "uplot/uPlot.min.css"
+	plotScript    = "uplot/uPlot.iife.min.js"
 )
 
-// PartFiles are the styles and scripts that framed parts need, by name.
+// PartFiles are the styles and scripts that framed parts need, by name. A page that frames them
+// wires the copy buttons itself: they are hidden buttons of class copy, whose data-copy is the id
+// of the element to copy the text of.
 func PartFiles() map[string]string {
-	return map[string]string{
-		ReportStyle: asset("page.css"), ReportScript: asset("page.js"),
-		MemoryStyle: asset("memory/page.css"), MemoryScript: memoryScript(),
-		TrackerStyle: asset("tracker/page.css"), TrackerScript: trackerScript(),
-		PlotStyle: asset("uplot/uPlot.min.css"), PlotScript: asset("uplot/uPlot.iife.min.js"),
+	files := map[string]string{pageScript: scriptOf("page/plots.js"), memoryScript: scriptOf(memoryScripts...), trackerScript: scriptOf(trackerScripts...)}
+	for _, name := range []string{pageStyle, memoryStyle, trackerStyle, plotStyle, plotScript} {
+		files[name] = asset(name)
 	}
+	return files
 }
 
 // PartsOf is what the HTML report of inc consists of.
@@ -83,7 +85,7 @@ func PartsOf(inc *incident.Incident, f Framing) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Parts{Title: v.Title, Tone: v.Tone, Badges: badgesOf(v.Badges), Verdict: pairsOf(v.Verdict), Styles: []string{ReportStyle}, Scripts: []string{ReportScript}}
+	p := &Parts{Title: v.Title, Tone: v.Tone, Badges: badgesOf(v.Badges), Verdict: pairsOf(v.Verdict)}
 	if v.FirstFault != nil {
 		p.First = v.open(v.FirstFault.Span)
 	}
@@ -100,7 +102,7 @@ func PartsOf(inc *incident.Incident, f Framing) (*Parts, error) {
 			return nil, fmt.Errorf("write report: %w", err)
 		}
 		p.Data = []Data{{"incident", template.JS(visible(raw))}}
-		p.Styles, p.Scripts = []string{PlotStyle, ReportStyle}, []string{PlotScript, ReportScript}
+		p.Styles, p.Scripts = []string{plotStyle}, []string{plotScript, pageScript}
 	}
 	return p, nil
 }
@@ -111,7 +113,7 @@ func MemoryPartsOf(m *incident.Memory) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Styles: []string{ReportStyle, MemoryStyle}, Scripts: []string{MemoryScript}}
+	out := &Parts{Title: p.Title, Tone: p.Tone, Verdict: pairsOf(p.Verdict), Styles: []string{memoryStyle}, Scripts: []string{memoryScript}}
 	if err := out.put(t, "ranks", "Side by side", "ranks", p); err != nil {
 		return nil, err
 	}
@@ -134,7 +136,7 @@ func TrackerPartsOf(tr *incident.Tracker) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Parts{Title: p.Title, Tone: p.Tone, Badges: badgesOf(p.Badges), Verdict: pairsOf(p.Verdict), Styles: []string{ReportStyle, TrackerStyle}}
+	out := &Parts{Title: p.Title, Tone: p.Tone, Badges: badgesOf(p.Badges), Verdict: pairsOf(p.Verdict), Styles: []string{trackerStyle}}
 	for _, s := range p.NotFound {
 		out.Verdict = append(out.Verdict, Pair{"Not read", s})
 	}
@@ -143,7 +145,7 @@ func TrackerPartsOf(tr *incident.Tracker) (*Parts, error) {
 			return nil, err
 		}
 		out.Data = []Data{{"data", p.Data}}
-		out.Styles, out.Scripts = slices.Insert(out.Styles, 0, PlotStyle), []string{PlotScript, TrackerScript}
+		out.Styles, out.Scripts = slices.Insert(out.Styles, 0, plotStyle), []string{plotScript, trackerScript}
 	}
 	if len(p.Disagree) > 0 {
 		body, err := rendered(t, "statements", p.Disagree)

@@ -140,7 +140,7 @@ type figureEvent struct {
 	Text string
 }
 
-var trackerScripts = []string{"data.js", "chart.js", "page.js"}
+var trackerScripts = []string{"tracker/data.js", "tracker/chart.js", "tracker/page.js"}
 
 func writeTrackerHTML(w io.Writer, t *incident.Tracker, _ Options) error {
 	return newTrackPage(t).write(w)
@@ -205,7 +205,7 @@ func (p *trackPage) write(w io.Writer) error {
 	style, script := asset("page.css")+asset("tracker/page.css"), ""
 	if p.live() {
 		style = asset("uplot/uPlot.min.css") + style
-		script = asset("uplot/uPlot.iife.min.js") + "\n" + trackerScript()
+		script = asset("uplot/uPlot.iife.min.js") + "\n" + scriptOf(trackerScripts...)
 	}
 	p.Style, p.Script, p.Policy = template.CSS(style), template.JS(script), policyOf(style, script)
 	return executeTracker(w, "page.html", p)
@@ -222,14 +222,6 @@ func (p *trackPage) packed() error {
 	}
 	p.Data = template.JS(visible(raw))
 	return nil
-}
-
-func trackerScript() string {
-	script := "\"use strict\";\n(() => {\n"
-	for _, name := range trackerScripts {
-		script += asset("tracker/" + name)
-	}
-	return script + "})();\n"
 }
 
 // executeTracker renders a template of the pages of inquest tracker.
