@@ -163,6 +163,9 @@ func (l *looker) tar(ctx context.Context, it item, c content) {
 			l.broken(ctx, it, n, err)
 			return
 		}
+		if l.had() {
+			return
+		}
 	}
 }
 
@@ -192,6 +195,9 @@ func (l *looker) tarMember(ctx context.Context, in item, c content, tr *tar.Read
 		return nil
 	}
 	it := seen.member(in, name, h.ModTime, h.Size)
+	if l.unasked(it.path) {
+		return nil
+	}
 	if section != nil && !sparse {
 		off, err := section.Seek(0, io.SeekCurrent)
 		if err != nil {
@@ -340,6 +346,9 @@ func (l *looker) zip(ctx context.Context, it item, c content) {
 			return
 		}
 		m := seen.member(in, name, f.Modified, size)
+		if l.unasked(m.path) {
+			continue
+		}
 		m.stored = int64(min(f.CompressedSize64, uint64(c.size)))
 		member, err := zipMember(c, f)
 		if err != nil {

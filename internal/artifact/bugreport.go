@@ -107,6 +107,9 @@ func (l *looker) section(ctx context.Context, in item, c content, s *reportSecti
 		return nil
 	}
 	it := seen.member(in, s.name, in.mod, -1)
+	if l.unasked(it.path) {
+		return nil
+	}
 	if _, sureness := l.claim(it, -1, head); sureness < sure && !isKernelSection(s.full) {
 		l.pass("section of an NVIDIA bug report", int64(n))
 		return nil

@@ -26,6 +26,7 @@ type walker struct {
 	named map[string]bool // real paths of files that the user named one by one
 	seen  map[string]bool // real paths taken; nil if only one path was named
 	list  []candidate
+	only  string // the one artifact that Find looks for; "" for all
 }
 
 // A candidate is a regular file that was listed and not yet looked at.

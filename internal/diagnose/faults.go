@@ -53,9 +53,11 @@ type Case struct {
 	closed     bool          // a closing word stands after the last training line
 	completed  bool          // the scheduler's record of the job says that it completed
 	recovered  map[*timeline.Item]bool
-	survivors  map[*evidence.Event]bool       // recovered, by the event itself
-	before     *past                          // nil until asked for
-	trained    map[trainer][]*evidence.Series // by process; nil until asked for
+	survivors  map[*evidence.Event]bool          // recovered, by the event itself
+	before     *past                             // nil until asked for
+	trained    map[trainer][]*evidence.Series    // by process; nil until asked for
+	foldedInto map[*timeline.Item]*timeline.Item // victims that a link counts beside its own
+	linkAt     map[*timeline.Item]int            // index into Links by its item; nil until asked for
 }
 
 // An Elimination is a rank found by what the others say.

@@ -385,6 +385,23 @@ func subject(it *timeline.Item) string {
 	return "a rank"
 }
 
+// LinkOf returns the link that explains it, alone or folded with its like; nil for none.
+func (c *Case) LinkOf(it *timeline.Item) *Link {
+	if head, ok := c.foldedInto[it]; ok {
+		it = head
+	}
+	if c.linkAt == nil {
+		c.linkAt = make(map[*timeline.Item]int, len(c.Links))
+		for i := range c.Links {
+			c.linkAt[c.Links[i].Item] = i
+		}
+	}
+	if i, ok := c.linkAt[it]; ok {
+		return &c.Links[i]
+	}
+	return nil
+}
+
 // explainRest links every other failure event of the attempt to what explains
 // it and folds equal victims: same kind and cause (and, for faults, the same
 // words but for numbers).
@@ -399,6 +416,7 @@ func (c *Case) explainRest() []Link {
 	type key struct{ kind, text, by string }
 	type victim struct{ link, rank int }
 	index, hit := map[key]int{}, map[victim]bool{}
+	c.foldedInto = map[*timeline.Item]*timeline.Item{}
 	var out []Link
 	var named []*timeline.Item
 	for _, it := range c.Attempt.Items {
@@ -440,6 +458,7 @@ func (c *Case) explainRest() []Link {
 		}
 		if i, ok := index[k]; ok {
 			out[i].Count++
+			c.foldedInto[it] = out[i].Item
 			if it.Who.Rank >= 0 && !hit[victim{i, it.Who.Rank}] {
 				hit[victim{i, it.Who.Rank}] = true
 				out[i].Ranks = append(out[i].Ranks, it.Who.Rank)

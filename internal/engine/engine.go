@@ -47,6 +47,12 @@ const maxWeighed = 64
 // why nothing at all could be read; whatever could not be read beside that is
 // in the incident.
 func Diagnose(ctx context.Context, o Options) (*incident.Incident, error) {
+	return diagnosed(ctx, o, nil)
+}
+
+// diagnosed is Diagnose; more, where it is not nil, sees the study before what was read is
+// released.
+func diagnosed(ctx context.Context, o Options, more func(*Study, *incident.Incident) error) (*incident.Incident, error) {
 	r, err := Read(ctx, o)
 	if err != nil {
 		return nil, err
@@ -57,6 +63,11 @@ func Diagnose(ctx context.Context, o Options) (*incident.Incident, error) {
 	inc, err := s.incident(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if more != nil {
+		if err := more(s, inc); err != nil {
+			return nil, err
+		}
 	}
 	if len(o.Baseline) > 0 {
 		b := o

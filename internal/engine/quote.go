@@ -32,7 +32,10 @@ var digits = lazyre.New(`[0-9]+`)
 // clean makes a piece of an artifact printable: no escapes, no control
 // characters, valid UTF-8, bounded. Secrets are masked first: half of one no
 // longer looks like it.
-func clean(b []byte) string {
+func clean(b []byte) string { return cleanTo(b, quoteLen) }
+
+// cleanTo is clean with a bound of its own, in bytes.
+func cleanTo(b []byte, most int) string {
 	s := evidence.Escapes.ReplaceAllString(string(b), "")
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -44,8 +47,8 @@ func clean(b []byte) string {
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 	s = redact.Text(strings.TrimRight(s, " "))
-	if len(s) > quoteLen {
-		n := quoteLen
+	if len(s) > most {
+		n := most
 		for n > 0 && !utf8.RuneStart(s[n]) {
 			n--
 		}

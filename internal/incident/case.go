@@ -68,7 +68,7 @@ type Lines struct {
 // A Line is one line of an artifact.
 type Line struct {
 	N      int64  `json:"n"`      // 1-based
-	Offset int64  `json:"offset"` // of its first byte, after decompression
+	Offset int64  `json:"offset"` // of its first byte, after decompression; -1 where only evidence of the artifact is at hand
 	Text   string `json:"text"`   // printable
 	Cut    int64  `json:"cut"`    // bytes of it that are not in Text, 0 where it is whole
 	Marked bool   `json:"marked"` // one that was asked for
@@ -87,8 +87,14 @@ const (
 	RoleOther     = "other"
 )
 
+// LastGoodKind is the kind of the event that stands for the last finite value before the first
+// fault. No reader finds it: its id begins with g, its text is the value in words, and the line is
+// its span's quote.
+const LastGoodKind = "last_good"
+
 // A Timeline is what happened in a job, event by event: all attempts in order, in each the order
-// that is known. Where two events cannot be ordered, they stand by artifact and place.
+// that is known. Where two events cannot be ordered, they stand by the times of their lines, if
+// those can be compared at all, then by artifact and place.
 type Timeline struct {
 	Schema   string            `json:"schema"`
 	Attempts []TimelineAttempt `json:"attempts"`
