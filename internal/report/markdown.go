@@ -58,6 +58,9 @@ func writeMarkdown(w io.Writer, inc *incident.Incident, o Options) error {
 	return err
 }
 
+// Title names an incident in a few words, as the head of its reports does.
+func Title(inc *incident.Incident) string { return newWords(cleaned(inc)).title() }
+
 // title names the incident in a few words.
 func (w *words) title() string {
 	if f := w.inc.FirstFault; f != nil {
