@@ -63,11 +63,10 @@ type Desk struct {
 	clear  sync.WaitGroup // cases whose files are not removed yet
 
 	mu     sync.Mutex
-	quiet  *sync.Cond // a case is read, or written to, by fewer
 	closed bool
 	cases  map[string]*held
 	begun  int     // cases ever
-	open   int     // that have not ended
+	going  int     // that have not ended
 	ended  []*held // and are kept, in the order in which they ended
 	used   int64   // bytes on the disk
 	line   line
@@ -89,9 +88,7 @@ func New(o Options) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{o: o, folder: f, cases: map[string]*held{}, line: line{workers: o.Workers}, heavy: make(chan struct{}, o.Workers)}
-	d.quiet = sync.NewCond(&d.mu)
-	return d, nil
+	return &Desk{o: o, folder: f, cases: map[string]*held{}, line: line{workers: o.Workers}, heavy: make(chan struct{}, o.Workers)}, nil
 }
 
 // filled is l with the defaults in place of zeros.

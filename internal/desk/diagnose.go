@@ -56,8 +56,8 @@ func (d *Desk) Diagnose(id string, h Handling) error {
 		return ErrNoCase
 	case c.state != incident.CaseReceiving:
 		return fmt.Errorf("diagnose: %w: the case is %s", ErrState, c.state)
-	case c.puts > 0:
-		return fmt.Errorf("diagnose: %w: %d of its files are still coming", ErrState, c.puts)
+	case len(c.coming) > 0:
+		return fmt.Errorf("diagnose: %w: %d of its files are still coming", ErrState, len(c.coming))
 	case len(c.files) == 0:
 		return fmt.Errorf("diagnose: %w: the case has no file", ErrState)
 	}
@@ -129,94 +129,98 @@ func (d *Desk) begin() {
 		go func() {
 			defer done()
 			r, err := d.diagnose(c)
+			title := ""
+			if err == nil {
+				title = label(d.o.Title(r.Incident))
+			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.line.done(c)
-			d.conclude(c, r, err)
+			d.conclude(c, r, title, err)
 			d.begin()
 		}()
 	}
 }
 
 // conclude puts down what came of a diagnosis. The mutex is held.
-func (d *Desk) conclude(c *held, r *Result, err error) {
-	if c.isEnded() { // cancelled meanwhile
-		return
-	}
-	if err != nil {
-		c.err = visible(d.unplaced(err.Error()))
+func (d *Desk) conclude(c *held, r *Result, title string, err error) {
+	switch {
+	case c.isEnded(): // cancelled meanwhile
+	case err != nil:
+		c.err = d.told(err).Error()
 		d.finish(c, incident.CaseFailed)
-		return
+	default:
+		c.result, c.title, c.outcome, c.inc = r, title, r.Incident.Outcome, r.Incident.ID
+		d.finish(c, incident.CaseDone)
 	}
-	c.result = r
-	c.title, c.outcome, c.inc = d.o.Title(r.Incident), r.Incident.Outcome, r.Incident.ID
-	d.finish(c, incident.CaseDone)
-}
-
-// unplaced is a text without the path of the desk's folder.
-func (d *Desk) unplaced(s string) string {
-	return strings.ReplaceAll(s, d.folder.dir+string(filepath.Separator), "")
 }
 
 // diagnose reads a case.
 func (d *Desk) diagnose(c *held) (r *Result, err error) {
 	defer func() {
 		if x := recover(); x != nil { // the other cases go on
-			err = fmt.Errorf("inquest itself failed while it read the case: %v", x)
+			r, err = nil, fmt.Errorf("inquest itself failed while it read the case: %v", x)
 		}
 	}()
-	ctx := c.ctx
 	o := d.options(c)
+	o.Limits = c.lacks()
 	o.CompareHost, o.All = c.handling.CompareHost, c.handling.All
 	o.Progress = func(done, total int) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if done != c.done || total != c.total {
-			c.done, c.total = done, total
-			c.changed()
-		}
+		c.done, c.total = done, total
+		c.changed()
 	}
 	if c.handling.Baseline != "" {
-		b, release, err := d.baseline(c)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		with, stop := both(ctx, b.kept)
-		defer stop()
-		of := d.options(b)
-		ctx, o.Baseline, o.Roots = with, of.Paths, append(o.Roots, of.Roots...)
+		return d.compare(c, o)
 	}
+	return study(c.ctx, o)
+}
+
+// compare is diagnose with a baseline, which is in use as long.
+func (d *Desk) compare(c *held, o engine.Options) (*Result, error) {
+	d.mu.Lock()
+	b, err := d.find(c.handling.Baseline)
+	if err == nil {
+		err = b.readable()
+	}
+	if err != nil {
+		d.mu.Unlock()
+		return nil, fmt.Errorf("compare with case %s: %w", c.handling.Baseline, err)
+	}
+	done := d.use(b)
+	d.mu.Unlock()
+	defer done()
+	ctx, stop := both(c.ctx, b.kept)
+	defer stop()
+	of := d.options(b)
+	o.Baseline, o.Roots = of.Paths, append(o.Roots, of.Roots...)
+	r, err := study(ctx, o)
+	if err != nil && b.kept.Err() != nil && c.ctx.Err() == nil {
+		return nil, fmt.Errorf("compare with case %s: it was removed meanwhile", b.id)
+	}
+	return r, err
+}
+
+func study(ctx context.Context, o engine.Options) (*Result, error) {
 	inc, events, err := engine.DiagnoseTimeline(ctx, o, maxEvents)
 	if err != nil {
 		return nil, err
 	}
-	d.unwhole(c, inc)
 	return &Result{inc, events}, nil
-}
-
-// baseline is the case that c is compared with, in use until release is called.
-func (d *Desk) baseline(c *held) (b *held, release func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if b, err = d.find(c.handling.Baseline); err == nil {
-		err = b.readable()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("compare with case %s: %w", c.handling.Baseline, err)
-	}
-	return b, d.use(b), nil
 }
 
 // both is a context that ends with either.
 func both(a, b context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(a)
-	stop := context.AfterFunc(b, func() { cancel(fmt.Errorf("a case that is read was removed: %w", context.Canceled)) })
-	return ctx, func() { stop(); cancel(nil) }
+	ctx, cancel := context.WithCancel(a)
+	stop := context.AfterFunc(b, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // options are what the engine reads a case with.
 func (d *Desk) options(c *held) engine.Options {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	o := d.o.Engine
 	o.Stdin, o.Progress, o.Baseline, o.Roots = nil, nil, nil, nil
 	o.Paths = c.paths
@@ -238,13 +242,12 @@ func (c *held) tops() []string {
 	return slices.Compact(out)
 }
 
-// unwhole says in the incident which files were not whole.
-func (d *Desk) unwhole(c *held, inc *incident.Incident) {
-	for _, f := range c.files { // nobody changes them while it is read
-		if !f.Whole && len(inc.Limits) < maxLimits {
-			inc.Limits = append(inc.Limits, incident.Statement{Text: cut(f.Name) + ".", Spans: []evidence.Span{{Artifact: f.Name, Kind: "record"}}})
-		}
+// lacks states in the incident what of the case was not taken, or is not whole.
+func (c *held) lacks() (out []incident.Statement) {
+	for _, text := range c.limits { // nothing comes any more that could change them
+		out = append(out, incident.Statement{Text: text + ".", Spans: []evidence.Span{}})
 	}
+	return out
 }
 
 // headline is the words of the first fault, where there is one.

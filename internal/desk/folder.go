@@ -136,13 +136,12 @@ func removeLocked(dir string, lock *os.File) error {
 // path is the folder of a case.
 func (f *folder) path(id string) string { return filepath.Join(f.dir, id) }
 
-// open makes the folder of a case where it is not there, and opens it: nothing can be reached
-// through it that lies outside.
-func (f *folder) open(dir string) (*os.Root, error) {
+// make makes the folder of a case where it is not there.
+func (f *folder) make(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return err
 	}
-	return os.OpenRoot(dir)
+	return nil
 }
 
 // clear removes the folder of a case; "" is none.

@@ -27,6 +27,9 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// full reports whether an error says that there is no room on the disk.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // mine reports whether a file is this user's.
 func mine(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)

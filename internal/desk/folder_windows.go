@@ -24,5 +24,10 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// full reports whether an error says that there is no room on the disk.
+func full(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
+}
+
 // mine reports whether a file is this user's: the folder of temporary files is a user's own.
 func mine(fs.FileInfo) bool { return true }

@@ -31,7 +31,7 @@ type held struct {
 	taken   map[string]element // folded paths of files and folders
 	came    time.Time          // when something came last
 	bytes   int64              // received
-	stored  int64              // on the disk, for which room is taken
+	stored  int64              // on the disk, for which room is taken; not changed once it is swept
 	done    int
 	total   int
 	title   string
@@ -49,7 +49,6 @@ type held struct {
 	stop   context.CancelFunc
 	kept   context.Context // ends when its files are to go, and what reads them with it
 	unkeep context.CancelFunc
-	puts   int  // files that are coming
 	reads  int  // a diagnosis, windows, snapshots
 	drop   bool // its files are to go as soon as nobody uses them
 	swept  bool // they go, or are gone
@@ -63,21 +62,21 @@ type held struct {
 const maxLimits = 100
 
 // open makes a case, which counts as not ended. The mutex is held.
-func (d *Desk) openCase(id, name string) (*held, error) {
+func (d *Desk) open(name string) (*held, error) {
 	if d.closed {
 		return nil, ErrClosed
 	}
-	if d.open >= d.o.Limits.Open && !d.abandon() {
-		return nil, fmt.Errorf("%w: %d cases have not ended; wait for one, or cancel it", ErrTooMany, d.open)
+	if d.going >= d.o.Limits.Open && !d.abandon() {
+		return nil, fmt.Errorf("%w: %d cases have not ended; wait for one, or cancel it", ErrTooMany, d.going)
 	}
 	now := d.o.Now()
-	c := &held{id: id, seq: d.begun, begun: now, came: now, name: label(name), state: incident.CaseReceiving, at: map[string]int{}, taken: map[string]element{}, sorted: true,
+	c := &held{id: newID(), seq: d.begun, begun: now, came: now, name: label(name), state: incident.CaseReceiving, at: map[string]int{}, coming: map[string]bool{}, taken: map[string]element{}, sorted: true,
 		clean: make(chan struct{}), end: make(chan struct{})}
 	c.kept, c.unkeep = context.WithCancel(context.Background())
 	c.ctx, c.stop = context.WithCancel(c.kept)
 	d.begun++
-	d.open++
-	d.cases[id] = c
+	d.going++
+	d.cases[c.id] = c
 	d.clear.Add(1)
 	return c, nil
 }
@@ -90,7 +89,7 @@ const abandoned = time.Hour
 func (d *Desk) abandon() bool {
 	var oldest *held
 	for _, c := range d.cases {
-		if c.state == incident.CaseReceiving && c.puts == 0 && (oldest == nil || c.came.Before(oldest.came)) {
+		if c.state == incident.CaseReceiving && len(c.coming) == 0 && (oldest == nil || c.came.Before(oldest.came)) {
 			oldest = c
 		}
 	}
@@ -207,7 +206,7 @@ func visible(s string) string {
 // finish ends a case. The mutex is held.
 func (d *Desk) finish(c *held, state string) {
 	c.state = state
-	d.open--
+	d.going--
 	c.stop()
 	close(c.end)
 	c.changed()
@@ -248,10 +247,11 @@ func (d *Desk) empty(c *held) {
 	d.sweep(c)
 }
 
-// sweep removes the files of a case that is to be emptied and that nobody uses. The mutex is
-// held; the removal goes on without it.
+// sweep removes the files of a case that is to be emptied and that nobody reads. The mutex is
+// held; the removal goes on without it. What a stream that does not end keeps open goes with
+// that.
 func (d *Desk) sweep(c *held) {
-	if !c.drop || c.swept || c.reads > 0 || c.puts > 0 {
+	if !c.drop || c.swept || c.reads > 0 {
 		return
 	}
 	c.swept = true
@@ -261,7 +261,6 @@ func (d *Desk) sweep(c *held) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.used -= c.stored
-		c.stored = 0
 		close(c.clean)
 	}()
 }
@@ -274,7 +273,6 @@ func (d *Desk) use(c *held) (done func()) {
 		defer d.mu.Unlock()
 		c.reads--
 		d.sweep(c)
-		d.quiet.Broadcast()
 	}
 }
 
@@ -325,8 +323,8 @@ func (d *Desk) Cancel(id string) error {
 }
 
 // Remove forgets a case, whatever its state, waits until what reads its files has stopped, and
-// returns when they are removed. A file that is still coming goes when its stream gives
-// something, or ends.
+// returns when they are removed. A file that is still coming is not waited for: its Put ends
+// when the stream gives something, or ends.
 func (d *Desk) Remove(id string) error {
 	d.mu.Lock()
 	c, err := d.find(id)
@@ -335,13 +333,7 @@ func (d *Desk) Remove(id string) error {
 		return err
 	}
 	d.drop(c)
-	for c.reads > 0 {
-		d.quiet.Wait()
-	}
-	coming := c.puts > 0
 	d.mu.Unlock()
-	if !coming {
-		<-c.clean
-	}
+	<-c.clean
 	return nil
 }

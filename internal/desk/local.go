@@ -41,7 +41,7 @@ func (d *Desk) Local(name string, paths []string) (*incident.Case, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, err := d.openCase(newID(), name)
+	c, err := d.open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/inquest-dev/inquest/internal/incident"
 )
 
 // Bounds of the name of a file. The whole stays below what systems take as a path, with the
@@ -132,12 +135,26 @@ func (c *held) clash(name string) string {
 	return ""
 }
 
-// take puts a file and its folders down.
-func (c *held) take(name string) {
+// add puts a file and its folders down.
+func (c *held) add(name string) {
+	c.sorted = c.sorted && (len(c.files) == 0 || c.files[len(c.files)-1].Name < name)
+	c.at[name] = len(c.files)
+	c.files = append(c.files, incident.CaseFile{Name: name})
 	for i, r := range name {
 		if r == '/' {
 			c.taken[folded(name[:i])] = element{name[:i], true}
 		}
 	}
 	c.taken[folded(name)] = element{name, false}
+}
+
+// lose takes a file out of the case's, which are its own; its folders stay.
+func (c *held) lose(i int) {
+	name := c.files[i].Name
+	delete(c.at, name)
+	delete(c.taken, folded(name))
+	c.files = slices.Delete(c.files, i, i+1)
+	for ; i < len(c.files); i++ {
+		c.at[c.files[i].Name] = i
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
+	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -22,16 +22,15 @@ func newID() string { return strings.ToLower(rand.Text()) }
 
 // Begin opens a case in state receiving. The name is for people, and may be ""; it is cut
 // to 200 bytes, and what does not print in it is dropped. ErrTooMany is that Limits.Open cases
-// have not ended.
+// have not ended, and that for none of them nothing has come for an hour: that one is cancelled.
 func (d *Desk) Begin(name string) (*incident.Case, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := newID()
-	c, err := d.openCase(id, name)
+	c, err := d.open(name)
 	if err != nil {
 		return nil, err
 	}
-	c.dir = d.folder.path(id)
+	c.dir = d.folder.path(c.id)
 	return c.snapshot(), nil
 }
 
@@ -42,27 +41,45 @@ func (d *Desk) Begin(name string) (*incident.Case, error) {
 // goes on without it, and says so.
 //
 // The name is checked by CheckName, and ErrTwice is that it, or one that differs only in
-// capitals, is there. ErrState is that the case receives nothing any more.
+// capitals, is there. ErrTooMany is that the case has Limits.Files, ErrState that it receives
+// nothing any more.
 func (d *Desk) Put(ctx context.Context, id, name string, r io.Reader) (int64, error) {
+	return d.PutDated(ctx, id, name, time.Time{}, r)
+}
+
+// PutDated is Put of a file that was written last at a time, where that is known: which of
+// several launches is the newest, and whether a run still goes on, can depend on it.
+func (d *Desk) PutDated(ctx context.Context, id, name string, written time.Time, r io.Reader) (int64, error) {
 	if err := CheckName(name); err != nil {
 		return 0, err
 	}
-	p := &putting{d: d, name: name}
+	p := &putting{d: d, name: name, written: written}
 	if err := p.begin(id); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("take %q: %w", name, err)
 	}
-	n, err := p.copy(ctx, r)
-	return n, p.finish(err)
+	why := p.take(ctx, r)
+	p.finish(why)
+	if _, ours := errors.AsType[*refused](why); ours {
+		return p.came, fmt.Errorf("take %q: %w", name, why)
+	}
+	return p.came, why
 }
 
 // A putting is one file that is coming.
 type putting struct {
-	d    *Desk
-	c    *held
-	name string
-	n    int64    // bytes that came
-	file *os.File // nil until something is to be written
+	d       *Desk
+	c       *held
+	name    string
+	written time.Time
+	came    int64 // bytes, for all of which room was taken
+	file    *os.File
 }
+
+// A refused file is one that the desk does not keep; the error says why.
+type refused struct{ err error }
+
+func (r *refused) Error() string { return r.err.Error() }
+func (r *refused) Unwrap() error { return r.err }
 
 // begin puts the file down among the case's.
 func (p *putting) begin(id string) error {
@@ -74,34 +91,26 @@ func (p *putting) begin(id string) error {
 		return err
 	}
 	if err := c.receives(); err != nil {
-		return fmt.Errorf("take %q: %w", p.name, err)
+		return err
 	}
 	c.own()
 	if i, ok := c.at[p.name]; ok && !c.files[i].Whole && !c.coming[p.name] {
-		c.bytes -= c.files[i].Bytes
+		d.free(c, c.files[i].Bytes)
 		c.files[i].Bytes = 0
 		c.limits = slices.DeleteFunc(c.limits, func(s string) bool { return s == cut(p.name) })
 	} else {
-		if e := c.clash(p.name); e != "" {
-			return fmt.Errorf("take %q: %w: %q", p.name, ErrTwice, e)
+		if there := c.clash(p.name); there != "" {
+			return fmt.Errorf("%w: %q", ErrTwice, there)
 		}
-		if len(c.files) >= d.o.Limits.Files {
-			text := fmt.Sprintf("only the first %d files were taken", d.o.Limits.Files)
-			if !slices.Contains(c.limits, text) {
+		if most := d.o.Limits.Files; len(c.files) >= most {
+			if text := fmt.Sprintf("only the first %d files were taken", most); !slices.Contains(c.limits, text) {
 				c.limit(text)
 			}
-			return fmt.Errorf("take %q: %w: a case has at most %d files; an archive of them counts as one", p.name, ErrTooMany, d.o.Limits.Files)
+			return fmt.Errorf("%w: a case has at most %d files; an archive of them is one file", ErrTooMany, most)
 		}
-		c.take(p.name)
-		c.at[p.name] = len(c.files)
-		c.sorted = c.sorted && (len(c.files) == 0 || c.files[len(c.files)-1].Name < p.name)
-		c.files = append(c.files, incident.CaseFile{Name: p.name})
-	}
-	if c.coming == nil {
-		c.coming = map[string]bool{}
+		c.add(p.name)
 	}
 	c.coming[p.name] = true
-	c.puts++
 	c.changed()
 	p.c = c
 	return nil
@@ -120,77 +129,93 @@ func (c *held) receives() error {
 	return nil
 }
 
+// free gives back room that files of the case had. The mutex is held.
+func (d *Desk) free(c *held, n int64) {
+	d.used -= n
+	c.stored -= n
+	c.bytes -= n
+}
+
 // block is how much is written at once. What comes in smaller parts is gathered.
 const block = 256 << 10
 
-var blocks = sync.Pool{New: func() any { b := make([]byte, block); return &b }}
+var blocks = sync.Pool{New: func() any { return new([block]byte) }}
 
-// copy writes what r gives until its end. Room is taken before anything is written.
-func (p *putting) copy(ctx context.Context, r io.Reader) (int64, error) {
+// maxEmpty bounds the reads in a row that give nothing and no error.
+const maxEmpty = 100
+
+// take writes what r gives until its end, and returns why that was early. Room is taken before
+// anything is written.
+func (p *putting) take(ctx context.Context, r io.Reader) error {
 	if err := p.create(); err != nil {
-		return 0, err
+		return p.refuse(err)
 	}
-	pooled := blocks.Get().(*[]byte)
-	defer blocks.Put(pooled)
-	buf, have := *pooled, 0
-	for empty := 0; ; {
-		if err := ctx.Err(); err != nil {
-			return p.n, errors.Join(err, p.write(buf[:have]))
-		}
-		n, err := r.Read(buf[have:])
-		if n > 0 {
-			if err := p.room(int64(n)); err != nil {
-				return p.n, err
+	buf := blocks.Get().(*[block]byte)
+	defer blocks.Put(buf)
+	have, empty := 0, 0
+	var end error
+	for end == nil {
+		if end = ctx.Err(); end == nil {
+			var n int
+			n, end = r.Read(buf[have:])
+			if empty++; n > 0 {
+				if err := p.room(int64(n)); err != nil {
+					return err
+				}
+				have, empty = have+n, 0
+			} else if empty > maxEmpty && end == nil {
+				end = io.ErrNoProgress
 			}
-			p.n, have, empty = p.n+int64(n), have+n, 0
-		} else if empty++; empty > 100 && err == nil {
-			err = io.ErrNoProgress
 		}
-		if have == len(buf) || err != nil {
-			if wrote := p.write(buf[:have]); wrote != nil {
-				return p.n, wrote
+		if have == len(buf) || end != nil {
+			if _, err := p.file.Write(buf[:have]); err != nil {
+				return p.refuse(err)
 			}
 			have = 0
 		}
-		switch {
-		case err == io.EOF:
-			return p.n, p.close()
-		case err != nil:
-			return p.n, err
-		}
 	}
-}
-
-// create makes the file. The case's folder is its own and holds nothing but what was put
-// there; a root keeps even a wrong name inside.
-func (p *putting) create() error {
-	root, err := p.d.folder.open(p.c.dir)
+	if end != io.EOF {
+		return end
+	}
+	err := p.file.Close()
+	p.file = nil
+	if err == nil && !p.written.IsZero() {
+		err = p.within(func(dir *os.Root) error { return dir.Chtimes(p.name, p.written, p.written) })
+	}
 	if err != nil {
-		return p.failed(err)
-	}
-	defer root.Close()
-	if dir := path.Dir(p.name); dir != "." {
-		if err := root.MkdirAll(dir, 0o700); err != nil {
-			return p.failed(err)
-		}
-	}
-	if err := p.forget(root); err != nil {
-		return p.failed(err)
-	}
-	p.file, err = root.OpenFile(p.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
-	if err != nil {
-		return p.failed(err)
+		return p.refuse(err)
 	}
 	return nil
 }
 
-// forget removes what came of the file before.
-func (p *putting) forget(root *os.Root) error {
-	err := root.Remove(p.name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+// within calls fn with the case's folder, through which nothing can be reached that lies outside.
+func (p *putting) within(fn func(*os.Root) error) error {
+	root, err := os.OpenRoot(p.c.dir)
+	if err != nil {
+		return err
 	}
-	return err
+	defer root.Close()
+	return fn(root)
+}
+
+// create makes the file anew.
+func (p *putting) create() error {
+	if err := p.d.folder.make(p.c.dir); err != nil {
+		return err
+	}
+	return p.within(func(root *os.Root) error {
+		if dir := path.Dir(p.name); dir != "." {
+			if err := root.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+		}
+		if err := root.Remove(p.name); err != nil && !errors.Is(err, os.ErrNotExist) { // what came of it before
+			return err
+		}
+		var err error
+		p.file, err = root.OpenFile(p.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
+		return err
+	})
 }
 
 // room takes room for n more bytes of the file: within the case's limit, and within that of all
@@ -201,20 +226,20 @@ func (p *putting) room(n int64) error {
 	defer d.mu.Unlock()
 	for {
 		if d.closed {
-			return ErrClosed
+			return &refused{ErrClosed}
 		}
 		if err := c.receives(); err != nil {
-			return fmt.Errorf("take %q: %w", p.name, err)
+			return &refused{err}
 		}
-		if c.bytes+n > d.o.Limits.CaseBytes {
-			return fmt.Errorf("take %q: %w: a case has at most %s", p.name, ErrTooLarge, evidence.Bytes(d.o.Limits.CaseBytes))
+		if most := d.o.Limits.CaseBytes; c.bytes+n > most {
+			return &refused{fmt.Errorf("%w: the files of a case have at most %s together", ErrTooLarge, evidence.Bytes(most))}
 		}
 		if d.used+n <= d.o.Limits.AllBytes {
 			break
 		}
 		old := d.giving()
 		if old == nil {
-			return fmt.Errorf("take %q: %w: all cases together have at most %s, and those that are there have not ended; remove or cancel one", p.name, ErrTooLarge, evidence.Bytes(d.o.Limits.AllBytes))
+			return &refused{fmt.Errorf("%w: all cases together have at most %s, and no case that has ended can give way; remove or cancel one", ErrTooLarge, evidence.Bytes(d.o.Limits.AllBytes))}
 		}
 		d.drop(old)
 		d.mu.Unlock()
@@ -227,6 +252,7 @@ func (p *putting) room(n int64) error {
 	c.came = d.o.Now()
 	c.own()
 	c.files[c.at[p.name]].Bytes += n
+	p.came += n
 	c.changed()
 	return nil
 }
@@ -242,47 +268,21 @@ func (d *Desk) giving() *held {
 	return nil
 }
 
-// write writes a block.
-func (p *putting) write(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if _, err := p.file.Write(b); err != nil {
-		return p.failed(err)
-	}
-	return nil
-}
-
-func (p *putting) close() error {
-	f := p.file
-	p.file = nil
-	if f == nil {
-		return nil
-	}
-	if err := f.Close(); err != nil {
-		return p.failed(err)
-	}
-	return nil
-}
-
-// A diskError says that the desk's own disk did not take what came.
-type diskError struct{ err error }
-
-func (e *diskError) Error() string { return e.err.Error() }
-func (e *diskError) Unwrap() error { return e.err }
-
-// failed states an error of the disk, without the path of the desk's folder.
-func (p *putting) failed(err error) error {
-	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
-		err = pe.Err
-	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = fmt.Errorf("%w: %w; make room there, or let the desk keep its files elsewhere", ErrSpace, err)
-	}
-	if errors.Is(err, os.ErrExist) {
+// refuse states an error of the disk, without the path of the desk's folder. Where the case
+// receives nothing any more that is the reason.
+func (p *putting) refuse(err error) error {
+	p.d.mu.Lock()
+	over := p.c.receives()
+	p.d.mu.Unlock()
+	switch err = plain(err); {
+	case over != nil:
+		err = over
+	case full(err):
+		err = fmt.Errorf("%w (%w); make room there, or let the desk keep its files elsewhere", ErrSpace, err)
+	case errors.Is(err, os.ErrExist):
 		err = fmt.Errorf("%w: %w", ErrTwice, err)
 	}
-	return &diskError{fmt.Errorf("keep %q: %w", p.name, err)}
+	return &refused{err}
 }
 
 // cut says of a file that it is not whole.
@@ -290,55 +290,41 @@ func cut(name string) string {
 	return fmt.Sprintf("%q is not whole: it ended early while it was handed over", name)
 }
 
-// finish puts down what became of the file, and returns why it ended early.
-func (p *putting) finish(err error) error {
-	d, c := p.d, p.c
-	var disk *diskError
-	lost := errors.As(err, &disk) || errors.Is(err, ErrTooLarge)
-	if closed := p.close(); err == nil && closed != nil {
-		err, lost = closed, true
+// finish puts down what became of the file; why is nil where it is whole.
+func (p *putting) finish(why error) {
+	c := p.c
+	_, lost := errors.AsType[*refused](why)
+	if p.file != nil {
+		p.file.Close() // what was written stands, or is removed
 	}
 	if lost {
-		if root, opened := d.folder.open(c.dir); opened == nil {
-			root.Remove(p.name)
-			root.Close()
-		}
+		p.within(func(dir *os.Root) error { return dir.Remove(p.name) }) // else it goes with its case
 	}
+	if p.settle(why, lost) {
+		p.d.folder.clear(c.dir) // what was made behind the removal goes as well
+	}
+}
+
+// settle is finish for what is known of the case. It reports whether the case's files are to go.
+func (p *putting) settle(why error, lost bool) bool {
+	d, c := p.d, p.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(c.coming, p.name)
-	c.puts--
-	i := c.at[p.name]
+	if c.drop {
+		return true
+	}
 	c.own()
-	switch {
+	switch i := c.at[p.name]; {
 	case lost:
-		d.used -= p.n
-		c.stored -= p.n
-		c.bytes -= p.n
+		d.free(c, p.came)
 		c.lose(i)
-		if c.state == incident.CaseReceiving {
-			c.limit(fmt.Sprintf("%q was not taken: %v", p.name, err))
-		}
-	case err != nil:
-		if c.state == incident.CaseReceiving {
-			c.limit(cut(p.name))
-		}
+		c.limit(fmt.Sprintf("%q was not taken: %v", p.name, why))
+	case why != nil:
+		c.limit(cut(p.name))
 	default:
 		c.files[i].Whole = true
 	}
 	c.changed()
-	d.sweep(c)
-	d.quiet.Broadcast()
-	return err
-}
-
-// lose takes a file out of the case's. The mutex is held, and the files are the case's own.
-func (c *held) lose(i int) {
-	name := c.files[i].Name
-	delete(c.at, name)
-	delete(c.taken, folded(name))
-	c.files = slices.Delete(c.files, i, i+1)
-	for ; i < len(c.files); i++ {
-		c.at[c.files[i].Name] = i
-	}
+	return false
 }

@@ -3,6 +3,8 @@ package desk
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -96,6 +98,11 @@ func read[T any](ctx context.Context, d *Desk, id string, fn func(context.Contex
 		return nil, ErrNoCase
 	}
 	return nil, d.told(err)
+}
+
+// unplaced is a text without the path of the desk's folder.
+func (d *Desk) unplaced(s string) string {
+	return strings.ReplaceAll(s, d.folder.dir+string(filepath.Separator), "")
 }
 
 // told is an error whose text names nothing of the desk's folder and holds nothing that does

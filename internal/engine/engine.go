@@ -35,8 +35,11 @@ type Options struct {
 	Readers     []reader.Reader
 	Catalog     *catalog.Catalog
 	Version     string
-	Workers     int                   // artifacts read at once; 0 is one
-	Progress    func(done, total int) // called after each artifact; may be nil
+	// Limits are what is known beforehand not to be in what is read; the incident states them
+	// first. Their spans name artifacts as reports do.
+	Limits   []incident.Statement
+	Workers  int                   // artifacts read at once; 0 is one
+	Progress func(done, total int) // called after each artifact; may be nil
 }
 
 // maxWeighed bounds the attempts whose hypotheses are weighed: a sweep of
@@ -71,7 +74,7 @@ func diagnosed(ctx context.Context, o Options, more func(*Study, *incident.Incid
 	}
 	if len(o.Baseline) > 0 {
 		b := o
-		b.Paths, b.Baseline, b.Progress = o.Baseline, nil, nil
+		b.Paths, b.Baseline, b.Limits, b.Progress = o.Baseline, nil, nil, nil
 		if inc.Baseline, err = baseline(ctx, b, s); err != nil {
 			return nil, fmt.Errorf("read baseline: %w", err)
 		}

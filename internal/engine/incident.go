@@ -58,6 +58,7 @@ func (s *Study) incident(ctx context.Context, o Options) (*incident.Incident, er
 		inc.HostComparison = s.compareHost(o.CompareHost)
 	}
 	s.contributing(inc)
+	inc.Limits = append(inc.Limits, o.Limits...)
 	s.limits(inc)
 	s.facts(inc)
 	s.series(inc)
