@@ -18,6 +18,8 @@ const module = "github.com/inquest-dev/inquest/"
 // Test files are exempt.
 var layers = []struct{ pkg, may string }{
 	{"encyclopedia", ""},
+	// The runs to try inquest on come with the program: its page offers them.
+	{"examples", ""},
 	{"docs", ""}, // the published schemas, embedded
 	{"internal/evidence", ""},
 	{"internal/incident", "internal/evidence"},
@@ -74,7 +76,7 @@ var layers = []struct{ pkg, may string }{
 	{"internal/api", "docs internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/web", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/mcp", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
-	{"internal/cli", "encyclopedia internal/* internal/reader/* internal/repair/all"},
+	{"internal/cli", "encyclopedia examples internal/* internal/reader/* internal/repair/all"},
 	{"internal/testkit/genjob", ""},
 	{"internal/testkit/heard", ""},
 	{"internal/testkit/allocmodel", "internal/evidence"},

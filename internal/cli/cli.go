@@ -103,6 +103,7 @@ var commands = []func(*app) *cobra.Command{
 	explainCommand,
 	newCommand,
 	incidentCommand,
+	serveCommand,
 	debugCommand,
 	versionCommand,
 }
