@@ -137,3 +137,6 @@ func TrialWords(t *incident.Trial) string {
 	v := comparisonView{}
 	return oneLine(stampWords(t.Begun) + ", " + t.By + ", " + v.result(t))
 }
+
+// Stamp is a time in RFC 3339 as reports print it.
+func Stamp(at string) string { return oneLine(stampWords(at)) }

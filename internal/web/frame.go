@@ -82,6 +82,7 @@ func funcs(files *static) template.FuncMap {
 		"static": files.path,     // the path of a file of assets, or of reports ("report/…")
 		"bytes":  byteCount,      // 1536 → "1.5 KiB"
 		"plural": plural,         // 2 "file" → "2 files"
+		"both":   both,           // a row that sets two things side by side, with their names
 		"line":   report.OneLine, // a text from elsewhere, printable and on one line
 	}
 }

@@ -20,6 +20,10 @@ func allRoutes() []route {
 		homeRoutes,
 		uploadRoutes,
 		caseRoutes,
+		encyclopediaRoutes,
+		searchRoutes,
+		incidentRoutes,
+		compareRoutes,
 		[]route{{"/", (*site).nowhere}},
 	)
 }

@@ -45,6 +45,7 @@ type site struct {
 	Options
 	frame  *frame
 	static *static
+	know   *knowledge
 }
 
 // Handler answers all requests, each behind the guard.
@@ -53,7 +54,7 @@ func Handler(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare pages: %w", err)
 	}
-	s := &site{Options: o, static: files}
+	s := &site{Options: o, static: files, know: newKnowledge(o.Catalog)}
 	if s.frame, err = newFrame(files); err != nil {
 		return nil, fmt.Errorf("prepare pages: %w", err)
 	}
