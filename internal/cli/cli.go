@@ -104,6 +104,7 @@ var commands = []func(*app) *cobra.Command{
 	newCommand,
 	incidentCommand,
 	serveCommand,
+	mcpCommand,
 	debugCommand,
 	versionCommand,
 }

@@ -112,7 +112,7 @@ func isLarge(paths []string) bool {
 // readable reports whether the case has all its files and they may be read. The mutex is held.
 func (c *held) readable() error {
 	switch {
-	case c.state == incident.CaseReceiving:
+	case c.state == incident.CaseReceiving && c.paths == nil:
 		return fmt.Errorf("%w: its files are still coming", ErrState)
 	case c.drop:
 		return fmt.Errorf("%w: the case is %s and its files are removed", ErrState, c.state)
