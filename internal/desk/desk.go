@@ -62,15 +62,16 @@ type Desk struct {
 	folder *folder
 	clear  sync.WaitGroup // cases whose files are not removed yet
 
-	mu     sync.Mutex
-	closed bool
-	cases  map[string]*held
-	begun  int     // cases ever
-	going  int     // that have not ended
-	ended  []*held // and are kept, in the order in which they ended
-	used   int64   // bytes on the disk
-	line   line
-	heavy  chan struct{} // one for each reading of snapshots or trackers that may go on at once
+	mu      sync.Mutex
+	closed  bool
+	cases   map[string]*held
+	begun   int            // cases ever
+	going   int            // that have not ended
+	ended   []*held        // and are kept, in the order in which they ended
+	leaving map[*held]bool // whose files are to go, and are not gone
+	used    int64          // bytes on the disk
+	line    line
+	heavy   chan struct{} // one for each reading of snapshots or trackers that may go on at once
 }
 
 // New makes a desk and its folder, and removes those that desks of the same user left in
@@ -88,7 +89,7 @@ func New(o Options) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{o: o, folder: f, cases: map[string]*held{}, line: line{workers: o.Workers}, heavy: make(chan struct{}, o.Workers)}, nil
+	return &Desk{o: o, folder: f, cases: map[string]*held{}, leaving: map[*held]bool{}, line: line{workers: o.Workers}, heavy: make(chan struct{}, o.Workers)}, nil
 }
 
 // filled is l with the defaults in place of zeros.

@@ -243,6 +243,7 @@ func (d *Desk) empty(c *held) {
 		return
 	}
 	c.drop = true
+	d.leaving[c] = true
 	c.unkeep()
 	d.sweep(c)
 }
@@ -261,6 +262,7 @@ func (d *Desk) sweep(c *held) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.used -= c.stored
+		delete(d.leaving, c)
 		close(c.clean)
 	}()
 }

@@ -241,7 +241,6 @@ func (p *putting) room(n int64) error {
 		if old == nil {
 			return &refused{fmt.Errorf("%w: all cases together have at most %s, and no case that has ended can give way; remove or cancel one", ErrTooLarge, evidence.Bytes(d.o.Limits.AllBytes))}
 		}
-		d.drop(old)
 		d.mu.Unlock()
 		<-old.clean
 		d.mu.Lock()
@@ -257,11 +256,17 @@ func (p *putting) room(n int64) error {
 	return nil
 }
 
-// giving is the case that gives way to another: the oldest that has ended, has files and is not
-// being read. The mutex is held.
+// giving is a case that gives way to another: one whose files go anyway, else the oldest that
+// has ended, has files and is not being read. The mutex is held.
 func (d *Desk) giving() *held {
+	for c := range d.leaving {
+		if c.stored > 0 {
+			return c
+		}
+	}
 	for _, c := range d.ended {
 		if c.stored > 0 && c.reads == 0 && !c.drop {
+			d.drop(c)
 			return c
 		}
 	}
