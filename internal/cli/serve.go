@@ -19,6 +19,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/api"
 	"github.com/inquest-dev/inquest/internal/desk"
+	"github.com/inquest-dev/inquest/internal/report"
 	"github.com/inquest-dev/inquest/internal/web"
 )
 
@@ -98,7 +99,7 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	if err != nil {
 		return err
 	}
-	d, err := desk.New(desk.Options{Dir: s.scratch, Engine: options, Workers: s.workers, Now: time.Now})
+	d, err := desk.New(desk.Options{Dir: s.scratch, Engine: options, Workers: s.workers, Now: time.Now, Title: report.Title})
 	if err != nil {
 		return err
 	}
