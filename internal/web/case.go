@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -17,6 +18,28 @@ func (s *site) listCases(w http.ResponseWriter, r *http.Request) error {
 	return s.page(w, r, http.StatusOK, "Cases", "cases", s.Desk.Cases())
 }
 
+// stateWords say the states of a case to a person.
+var stateWords = map[string]string{
+	incident.CaseReceiving: "Files are coming",
+	incident.CaseWaiting:   "Waiting for its turn",
+	incident.CaseReading:   "Reading",
+	incident.CaseDone:      "Done",
+	incident.CaseFailed:    "Nothing could be answered",
+	incident.CaseCancelled: "Cancelled",
+}
+
+// listedFiles bounds the files that the page of a case lists.
+const listedFiles = 1000
+
+// A progressPage is what the template case is given.
+type progressPage struct {
+	Case      *incident.Case
+	Word      string // its state
+	Words     string // all of them, as JSON, for the script
+	Files     []incident.CaseFile
+	MoreFiles int // beyond those
+}
+
 // showCase is the progress of a case, and its verdict when there is one.
 func (s *site) showCase(w http.ResponseWriter, r *http.Request) error {
 	c, err := s.Desk.Case(r.PathValue("id"))
@@ -26,12 +49,26 @@ func (s *site) showCase(w http.ResponseWriter, r *http.Request) error {
 	if c.State == incident.CaseDone {
 		return s.ended(w, r, c)
 	}
-	return s.page(w, r, http.StatusOK, c.Name, "case", c)
+	return s.progress(w, r, c)
+}
+
+// progress shows how far a case is, or that it ended without a result. A script follows it;
+// without, the page loads itself again.
+func (s *site) progress(w http.ResponseWriter, r *http.Request, c *incident.Case) error {
+	words, err := json.Marshal(stateWords)
+	if err != nil {
+		return err
+	}
+	p := progressPage{Case: c, Word: stateWords[c.State], Words: string(words), Files: c.Files}
+	if n := len(p.Files); n > listedFiles {
+		p.Files, p.MoreFiles = p.Files[:listedFiles], n-listedFiles
+	}
+	return s.page(w, r, http.StatusOK, stateWords[c.State]+": "+c.Name, "case", p)
 }
 
 // ended shows the result of a case that is done.
 func (s *site) ended(w http.ResponseWriter, r *http.Request, c *incident.Case) error {
-	return s.page(w, r, http.StatusOK, c.Title, "case", c)
+	return s.progress(w, r, c)
 }
 
 func (s *site) cancelCase(w http.ResponseWriter, r *http.Request) error {
