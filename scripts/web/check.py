@@ -30,7 +30,7 @@ def main():
     chromium, inquest, work, wanted = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
     failed, ran, pages, requests = [], 0, 0, 0
     with Served(inquest, work) as served, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"])
         for run in scenarios(wanted):
             site, began = Site(browser, served, work), time.monotonic()
             try:
