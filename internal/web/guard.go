@@ -160,7 +160,7 @@ func harden(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 	// Nothing to other sites. With no-referrer, a form of ours would come with Origin: null.
 	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), hid=(), bluetooth=(), display-capture=(), clipboard-read=()")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), hid=(), display-capture=(), clipboard-read=()")
 	h.Set("Cache-Control", "no-store")
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"mime"
@@ -86,7 +87,7 @@ func takePart(part *multipart.Part, begin func(string) error, put putter) error 
 	name := fileName(part)
 	switch part.FormName() {
 	case "text":
-		name, in = pasted, &unixLines{in: in}
+		name, in = pasted, &unixLines{bufio.NewReaderSize(in, 64<<10)}
 	case "files", "folder":
 	default:
 		return nil
@@ -138,34 +139,22 @@ func cutShort(err error) error {
 	return &failure{http.StatusBadRequest, "The upload ended before all of it had come", "Hand it over once more.", err}
 }
 
-// unixLines reads text with the line ends that a form gives it, CR LF, as it was: with LF.
-type unixLines struct {
-	in io.Reader
-	cr bool // a CR was read and is held back
-}
+// unixLines reads text to which a form gave the line ends CR LF, as it was: with LF.
+type unixLines struct{ in *bufio.Reader }
 
-func (u *unixLines) Read(p []byte) (int, error) {
-	if len(p) < 2 {
-		return 0, io.ErrShortBuffer
-	}
-	for {
-		// One byte is left free for a CR that was held back.
-		n, err := u.in.Read(p[1:])
-		out := p[:0]
-		for _, b := range p[1 : 1+n] {
-			if u.cr && b != '\n' {
-				out = append(out, '\r')
-			}
-			if u.cr = b == '\r'; !u.cr {
-				out = append(out, b)
+func (u *unixLines) Read(p []byte) (n int, err error) {
+	for n < len(p) && (n == 0 || u.in.Buffered() > 0) {
+		b, err := u.in.ReadByte()
+		if err != nil {
+			return n, err
+		}
+		if b == '\r' {
+			if next, _ := u.in.Peek(1); len(next) == 1 && next[0] == '\n' {
+				continue
 			}
 		}
-		if err != nil && u.cr {
-			u.cr = false
-			out = append(out, '\r')
-		}
-		if len(out) > 0 || err != nil {
-			return len(out), err
-		}
+		p[n] = b
+		n++
 	}
+	return n, nil
 }
