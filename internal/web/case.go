@@ -46,7 +46,7 @@ func (s *site) showCase(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if c.State == incident.CaseDone {
+	if c.Ended() {
 		return s.ended(w, r, c)
 	}
 	return s.progress(w, r, c)
@@ -64,11 +64,6 @@ func (s *site) progress(w http.ResponseWriter, r *http.Request, c *incident.Case
 		p.Files, p.MoreFiles = p.Files[:listedFiles], n-listedFiles
 	}
 	return s.page(w, r, http.StatusOK, stateWords[c.State]+": "+c.Name, "case", p)
-}
-
-// ended shows the result of a case that is done.
-func (s *site) ended(w http.ResponseWriter, r *http.Request, c *incident.Case) error {
-	return s.progress(w, r, c)
 }
 
 func (s *site) cancelCase(w http.ResponseWriter, r *http.Request) error {

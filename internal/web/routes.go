@@ -24,6 +24,7 @@ func allRoutes() []route {
 		searchRoutes,
 		incidentRoutes,
 		compareRoutes,
+		verdictRoutes,
 		[]route{{"/", (*site).nowhere}},
 	)
 }

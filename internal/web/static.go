@@ -24,11 +24,9 @@ var types = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// ofReports are files of the HTML reports that pages use too; they are served as report/….
-var ofReports = []string{"page.css", "uplot/uPlot.min.css", "uplot/uPlot.iife.min.js"}
-
-// A static serves files that come with the program. Their paths hold a hash of their content, so
-// that a browser keeps them for good and a new version has new ones.
+// A static serves files that come with the program; those that framed reports need are report/….
+// Their paths hold a hash of their content, so that a browser keeps them for good and a new
+// version has new ones.
 type static struct {
 	paths map[string]string // of a name
 	files map[string]*file  // by path
@@ -52,8 +50,8 @@ func newStatic() (*static, error) {
 		}
 		return err
 	})
-	for _, name := range ofReports {
-		s.add("report/"+name, []byte(report.Asset(name)))
+	for name, text := range report.PartFiles() {
+		s.add("report/"+name, []byte(text))
 	}
 	return s, err
 }
