@@ -105,5 +105,8 @@ func oneLine(s string) string {
 	return strings.ReplaceAll(clean(s), "\n", " ")
 }
 
+// Clean is s as reports print it: printable, bounded, its line ends kept.
+func Clean(s string) string { return clean(s) }
+
 // OneLine is s as reports print it: printable, bounded, on a single line.
 func OneLine(s string) string { return oneLine(s) }

@@ -223,7 +223,7 @@ func source(text string) (to *link, rest string) {
 }
 
 // Away reports whether the link leaves inquest.
-func (l *link) Away() bool { return !strings.HasPrefix(l.Href, "/") }
+func (l link) Away() bool { return !strings.HasPrefix(l.Href, "/") }
 
 // tablePath is the page of the rows of a table that a query selects, of the whole table where it
 // is "".

@@ -22,8 +22,8 @@ var incidentRoutes = []route{
 }
 
 // errNoStore is answered where inquest serves without a store.
-var errNoStore = &failure{status: http.StatusNotFound, title: "No store of incidents is open",
-	todo: "inquest serve was started without one. Runs that are started with inquest run are kept as incidents; start inquest serve with the folder of their store to see them here."}
+var errNoStore = &failure{status: http.StatusNotFound, title: "There are no incidents here",
+	todo: "inquest serve was started without a store of incidents. Start it again with the folder in which inquest run keeps its trials."}
 
 // perPage is how many incidents a page lists.
 const perPage = 50
@@ -32,7 +32,7 @@ const perPage = 50
 var statusTones = map[string]string{incident.Open: "open", incident.Confirmed: "good", incident.Unresolved: "bad", incident.Regressed: "bad"}
 
 type incidentListPage struct {
-	Store    string
+	Store    string // its folder, "" where none is open
 	Lines    []incidentLine
 	States   []option
 	Scenario string
@@ -63,7 +63,7 @@ type incidentLine struct {
 // incidents lists the incidents of the store.
 func (s *site) incidents(w http.ResponseWriter, r *http.Request) error {
 	if s.Store == nil {
-		return errNoStore
+		return s.page(w, r, http.StatusOK, "Incidents", "incidents", incidentListPage{Empty: true})
 	}
 	l, err := s.Store.List(r.Context())
 	if err != nil {
@@ -156,7 +156,7 @@ type incidentHead struct {
 }
 
 // StatusWords are the status with what else is to be said of it.
-func (h *incidentHead) StatusWords() string {
+func (h incidentHead) StatusWords() string {
 	if h.Closed {
 		return h.Status + ", closed"
 	}
