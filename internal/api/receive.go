@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/inquest-dev/inquest/internal/desk"
+	"github.com/inquest-dev/inquest/internal/incident"
+)
+
+// A bodyError is why the body of a request ended before its end: the client went, or stalled
+// (os.ErrDeadlineExceeded).
+type bodyError struct {
+	err   error
+	after int64 // bytes that had come
+}
+
+func (e *bodyError) Error() string { return "read body: " + e.err.Error() }
+func (e *bodyError) Unwrap() error { return e.err }
+
+// A body is that of an upload: each read may wait for idle and no longer, all of them together as
+// long as they will. From its end on, the connection is watched for the client's going, for which
+// there is no deadline; where it ended early the deadline stays, for what the server reads of the
+// rest before it answers.
+type body struct {
+	r    io.Reader
+	rc   *http.ResponseController
+	now  func() time.Time
+	idle time.Duration
+	n    int64
+}
+
+// body is the body of the call.
+func (c *call) body(s *server) *body {
+	return &body{r: c.r.Body, rc: c.rc, now: s.Now, idle: s.Idle}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	_ = b.rc.SetReadDeadline(b.now().Add(b.idle)) // an error: there are no deadlines, as in a test
+	n, err := b.r.Read(p)
+	b.n += int64(n)
+	switch {
+	case err == io.EOF:
+		_ = b.rc.SetReadDeadline(time.Time{})
+	case err != nil:
+		err = &bodyError{err: err, after: b.n}
+	}
+	return n, err
+}
+
+// fits refuses a body that says that it is larger than a case may be, before any of it is read.
+func (s *server) fits(c *call) error {
+	if l := s.Desk.Limits(); c.r.ContentLength > l.CaseBytes {
+		return desk.ErrTooLarge
+	}
+	return nil
+}
+
+// receive puts the files of a request into a case: those of a form with files, else the one that
+// the body is. It returns how many there were.
+func (s *server) receive(ctx context.Context, c *call, id, name string) (files int, err error) {
+	if err := s.fits(c); err != nil {
+		return 0, err
+	}
+	b := c.body(s)
+	kind, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if kind != "multipart/form-data" {
+		if name == "" {
+			name = "log"
+		}
+		_, err := s.Desk.Put(ctx, id, name, b)
+		return 1, err
+	}
+	form := multipart.NewReader(b, params["boundary"])
+	for {
+		part, err := form.NextRawPart()
+		if err == io.EOF {
+			return files, nil
+		}
+		if err == nil {
+			if name := partName(part); name != "" {
+				files++
+				_, err = s.Desk.Put(ctx, id, name, part)
+			} else {
+				_, err = io.Copy(io.Discard, io.LimitReader(part, chunk)) // a field of the form; NextRawPart skips the rest
+			}
+		}
+		if err != nil {
+			return files, formError(err)
+		}
+	}
+}
+
+// formError tells what is no form from what ended early.
+func formError(err error) error {
+	var cut *bodyError
+	if errors.As(err, &cut) || isDesks(err) {
+		return err
+	}
+	return huma.Error422UnprocessableEntity("the body is not the multipart/form-data that its Content-Type promises: " + err.Error())
+}
+
+func isDesks(err error) bool {
+	for _, e := range []error{desk.ErrNoCase, desk.ErrName, desk.ErrTwice, desk.ErrTooLarge, desk.ErrTooMany, desk.ErrState, desk.ErrSpace, desk.ErrClosed, context.Canceled} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// partName is the name of a file in a form with its folders, which browsers and curl send and
+// Part.FileName takes off; "" for a field.
+func partName(p *multipart.Part) string {
+	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
+	if err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(params["filename"], `\`, "/")
+}
+
+type putInput struct {
+	ID   string `path:"id" doc:"Of the case." maxLength:"128"`
+	Name string `path:"name" doc:"Of the file: relative, with slashes (as / or %2F), without . and .. elements." maxLength:"4096" example:"logs/rank_0.log"`
+}
+
+func (s *server) registerUpload() {
+	const at = "/v1/cases/{id}/files/{name...}"
+	huma.Register(s.api, huma.Operation{
+		OperationID: "putFile", Method: http.MethodPut, Path: at, Tags: []string{"cases"},
+		Summary: "Put a file into a case",
+		Description: `The body is the file, as it is: a log, an archive, a tracker's file, a memory snapshot. It is written while it comes, whatever its length; Content-Length is not needed. A file whose upload
+ended early stays, marked as not whole, and is diagnosed as far as it came. A name is taken once. Upload as many files at once as you like.`,
+		DefaultStatus: http.StatusCreated,
+		Responses:     responses(http.StatusCreated, answers("The file is there.", ref("Case.casefile"))),
+		Errors:        []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
+	}, s.putFile)
+	s.takes(http.MethodPut, at, "The bytes of the file.", map[string]*huma.MediaType{"application/octet-stream": {Schema: binary}})
+}
+
+func (s *server) putFile(ctx context.Context, in *putInput) (*answered, error) {
+	c := callOf(ctx)
+	if err := s.fits(c); err != nil {
+		return nil, problem(err)
+	}
+	b := c.body(s)
+	n, err := s.Desk.Put(ctx, in.ID, in.Name, b)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return s.sendJSON(ctx, http.StatusCreated, incident.CaseFile{Name: in.Name, Bytes: n, Whole: true}, nil)
+}
