@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"os"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,7 +21,7 @@ func problem(err error) error {
 		return nil
 	case errors.As(err, &body):
 		status, detail := http.StatusBadRequest, "the body ended early, after %d bytes; send the file again"
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if stalled := net.Error(nil); errors.As(err, &stalled) && stalled.Timeout() {
 			status, detail = http.StatusRequestTimeout, "nothing came for too long after %d bytes; send the file again"
 		}
 		// The server answers at once then, instead of waiting for the rest.

@@ -17,7 +17,7 @@ import (
 )
 
 // A bodyError is why the body of a request ended before its end: the client went, or stalled
-// (os.ErrDeadlineExceeded).
+// (a net.Error that is a timeout).
 type bodyError struct {
 	err   error
 	after int64 // bytes that had come
