@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -39,7 +39,8 @@ command, change no file of yours, and send nothing anywhere; what they return ha
 masked, is bounded, and has text of logs marked as data. Pasted text is kept in a folder of its
 own until mcp ends.
 
-Status: 0 standard input ended; 1 the address could not be used; 2 wrong usage; 130 interrupted.`
+An interrupt (Ctrl-C) ends it, as the end of standard input does. Status: 0 it was ended so; 1 it
+could not listen, or standard output is gone; 2 wrong usage.`
 
 const mcpExample = `  claude mcp add inquest -- inquest mcp         standard streams, as most clients start it
   inquest mcp --http 127.0.0.1:7420
@@ -80,8 +81,9 @@ func (a *app) mcp(ctx context.Context, m *mcpFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM) // how clients end a server
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // how people and clients end a server
 	defer stop()
+	a.keepInterrupts()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	o, err := a.mcpOptions(ctx, m)
@@ -92,12 +94,12 @@ func (a *app) mcp(ctx context.Context, m *mcpFlags) (err error) {
 	defer cancel() // calls in progress end before the desk does
 	if m.http == "" {
 		err := mcp.New(o).Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.in), Writer: keptOpen{a.out}})
-		if errors.Is(err, io.EOF) {
+		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return nil
 		}
 		return err
 	}
-	return a.mcpHTTP(ctx, m.http, token, o)
+	return a.mcpHTTP(ctx, stop, m.http, token, o)
 }
 
 // mcpOptions are what the tools work with; their calls end with ctx.
@@ -131,8 +133,8 @@ func (a *app) mcpOptions(ctx context.Context, m *mcpFlags) (mcp.Options, error) 
 }
 
 // mcpHTTP serves the tools at an address until ctx ends.
-func (a *app) mcpHTTP(ctx context.Context, address, token string, o mcp.Options) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+func (a *app) mcpHTTP(ctx context.Context, stop func(), address, token string, o mcp.Options) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
@@ -140,27 +142,9 @@ func (a *app) mcpHTTP(ctx context.Context, address, token string, o mcp.Options)
 	if !mcp.Loopback(l.Addr().String()) { // a name that the system resolves to something else
 		return fmt.Errorf("%w: --http %s is %s, which is no loopback address", errUsage, address, l.Addr())
 	}
-	server := &http.Server{
-		Handler:           mcp.Handler(mcp.New(o), token),
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-	}
 	fmt.Fprintf(a.err, "inquest mcp listens on http://%s%s\n", l.Addr(), mcp.Path)
 	fmt.Fprintf(a.err, "clients send the header Authorization: Bearer %s\n", token)
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(l) }()
-	select {
-	case err := <-done:
-		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
-	case <-ctx.Done():
-	}
-	// Calls end with ctx; what is left are streams that wait for news.
-	quick, stop := context.WithTimeout(context.WithoutCancel(ctx), grace/2)
-	defer stop()
-	if server.Shutdown(quick) != nil {
-		_ = server.Close()
-	}
-	<-done
-	return ctx.Err()
+	return answer(ctx, stop, l, mcp.Handler(mcp.New(o), token), log.New(a.err, "inquest: ", 0))
 }
 
 // loopbackAddress reports whether an address to listen on names its host, and that is loopback.

@@ -99,7 +99,7 @@ func (s *server) alignTracker(ctx context.Context, _ *mcp.CallToolRequest, in al
 }
 
 func alignmentOf(a *incident.Alignment) *alignOut {
-	out := &alignOut{Runs: []alignedRun{}, Answer: own(a.Order.Answer, 40), Basis: quote(a.Order.Basis, 300), Missing: quote(a.Order.Missing, 240), Clocks: []alignedClock{},
+	out := &alignOut{Runs: []alignedRun{}, Answer: phrase(a.Order.Answer), Basis: quote(a.Order.Basis, 300), Missing: quote(a.Order.Missing, 240), Clocks: []alignedClock{},
 		Disagree: quoteAll(texts(a.Disagree), 3, 200), Limits: quoteAll(append(texts(a.Limits), a.NotFound...), 3, 200)}
 	for i := range a.Runs[:min(len(a.Runs), 4)] {
 		r := &a.Runs[i]
@@ -118,7 +118,7 @@ func alignmentOf(a *incident.Alignment) *alignOut {
 	}
 	out.More = len(a.Runs) - len(out.Runs)
 	for _, c := range a.Clocks[:min(len(a.Clocks), 3)] {
-		out.Clocks = append(out.Clocks, alignedClock{c.Offset, c.Bound, c.Shared, own(c.Means, 40), c.Applied})
+		out.Clocks = append(out.Clocks, alignedClock{c.Offset, c.Bound, c.Shared, phrase(c.Means), c.Applied})
 	}
 	var after []string
 	for _, d := range a.After {

@@ -12,12 +12,15 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
-// result is what came of a case that has ended well; it does not wait.
-func (s *server) result(ctx context.Context, id string) (*desk.Result, error) {
-	c, err := s.Desk.Case(strings.TrimSpace(id))
+// result is what came of a case that has ended well; it does not wait. It leaves the case's own
+// id in id.
+func (s *server) result(ctx context.Context, id *string) (*desk.Result, error) {
+	*id = strings.TrimSpace(*id)
+	c, err := s.desk.Case(*id)
 	if err != nil {
 		return nil, err
 	}
+	*id = c.ID
 	if !c.Ended() {
 		return nil, failed(nil, "The case is still %s (%d of %d artifacts read). Call diagnose with case set to %s to wait for it.", c.State, c.Done, c.Total, c.ID)
 	}
@@ -32,7 +35,7 @@ func (s *server) ended(ctx context.Context, c *incident.Case) (*desk.Result, err
 	case incident.CaseCancelled:
 		return nil, failed(nil, "The case was cancelled. Call diagnose again with the same paths.")
 	}
-	return s.Desk.Result(ctx, c.ID)
+	return s.desk.Result(ctx, c.ID)
 }
 
 type textError string
@@ -66,6 +69,14 @@ func (p places) of(sp *evidence.Span, max int) *place {
 		return nil
 	}
 	return &place{Ref: p.ref(sp), Artifact: quote(sp.Artifact, max), Line: sp.Line}
+}
+
+// event is the place of an event, nil where there is none.
+func (p places) event(e *incident.Event, max int) *place {
+	if e == nil {
+		return nil
+	}
+	return p.of(e.Span, max)
 }
 
 // ref is a<artifact>:<line>@<offset>, "" where the span is not of a text or its artifact is not

@@ -96,6 +96,23 @@ func word(s string) string {
 	return quote(s, 80)
 }
 
+// phrase is word for what may be several words of ours, as a cost is: it is one of those that
+// the program says, or quoted.
+func phrase(s string) string {
+	if _, ok := phrases[s]; ok {
+		return s
+	}
+	return word(s)
+}
+
+// phrases are the words of costs, of which came first in a tracked run, and of what an offset of
+// clocks means.
+var phrases = map[string]struct{}{
+	"one short run": {}, "one full run": {},
+	"nonfinite first": {}, "memory first": {}, "only nonfinite": {}, "only memory": {},
+	"same clock": {}, "flush delay": {}, "time zone": {},
+}
+
 var plainWord = lazyre.New(`^[A-Za-z0-9][A-Za-z0-9_.:/%+-]{0,47}$|^$`)
 
 // cut is s in at most room bytes of JSON, with an ellipsis where something was left out.

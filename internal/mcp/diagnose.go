@@ -70,11 +70,11 @@ func (s *server) diagnose(ctx context.Context, req *mcp.CallToolRequest, in diag
 	switch {
 	case ctx.Err() != nil:
 		if mine {
-			_ = s.Desk.Cancel(id) // it may have ended meanwhile
+			_ = s.desk.Cancel(id) // it may have ended meanwhile
 		}
 		return nil, "", ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		if c, err = s.Desk.Case(id); err != nil {
+		if c, err = s.desk.Case(id); err != nil {
 			return nil, "", err
 		}
 	case err != nil:
@@ -88,7 +88,7 @@ func (s *server) diagnose(ctx context.Context, req *mcp.CallToolRequest, in diag
 	if err != nil {
 		return nil, "", err
 	}
-	return answer(c, r)
+	return s.answer(c, r)
 }
 
 // begin opens a case of what was handed over and puts it in line.
@@ -105,7 +105,7 @@ func (s *server) begin(ctx context.Context, in *diagnoseIn) (*incident.Case, err
 	}
 	h := desk.Handling{Baseline: strings.TrimSpace(in.Baseline), All: in.All}
 	if h.Baseline != "" {
-		if _, err := s.result(ctx, h.Baseline); err != nil {
+		if _, err := s.result(ctx, &h.Baseline); err != nil {
 			return nil, err
 		}
 	}
@@ -113,8 +113,8 @@ func (s *server) begin(ctx context.Context, in *diagnoseIn) (*incident.Case, err
 	if err != nil {
 		return nil, failed(err, "What was named could not be opened. Check that each path exists and may be read, and call again.")
 	}
-	if err := s.Desk.Diagnose(c.ID, h); err != nil {
-		_ = s.Desk.Remove(c.ID)
+	if err := s.desk.Diagnose(c.ID, h); err != nil {
+		_ = s.desk.Remove(c.ID)
 		return nil, err
 	}
 	return c, nil
@@ -129,14 +129,14 @@ func (s *server) open(ctx context.Context, in *diagnoseIn) (*incident.Case, erro
 			}
 			paths = append(paths, p)
 		}
-		return s.Desk.Local("paths named over MCP", paths)
+		return s.desk.Local("paths named over MCP", paths)
 	}
-	c, err := s.Desk.Begin("text pasted over MCP")
+	c, err := s.desk.Begin("text pasted over MCP")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Desk.Put(ctx, c.ID, "pasted.log", strings.NewReader(in.Text)); err != nil {
-		_ = s.Desk.Remove(c.ID)
+	if _, err := s.desk.Put(ctx, c.ID, "pasted.log", strings.NewReader(in.Text)); err != nil {
+		_ = s.desk.Remove(c.ID)
 		return nil, err
 	}
 	return c, nil
@@ -147,7 +147,7 @@ func (s *server) await(ctx context.Context, req *mcp.CallToolRequest, id string)
 	token := req.Params.GetProgressToken()
 	var last *incident.Case
 	told := -1 // progress must rise from one notice to the next
-	err := s.Desk.Watch(ctx, id, func(c *incident.Case) error {
+	err := s.desk.Watch(ctx, id, func(c *incident.Case) error {
 		last = c
 		if token == nil || c.Ended() || c.Done <= told {
 			return nil
@@ -163,7 +163,7 @@ func (s *server) await(ctx context.Context, req *mcp.CallToolRequest, id string)
 	if err == nil && (last == nil || !last.Ended()) {
 		err = ctx.Err()
 		if err == nil {
-			last, err = s.Desk.Case(id)
+			last, err = s.desk.Case(id)
 		}
 	}
 	return last, err
@@ -171,10 +171,10 @@ func (s *server) await(ctx context.Context, req *mcp.CallToolRequest, id string)
 
 // answer is the verdict as large as an answer may be: where all of it is too much, every text is
 // shorter.
-func answer(c *incident.Case, r *desk.Result) (*diagnoseOut, string, error) {
+func (s *server) answer(c *incident.Case, r *desk.Result) (*diagnoseOut, string, error) {
 	for percent := 100; ; percent = percent * 4 / 5 {
-		v := verdictOf(r, percent)
-		out := &diagnoseOut{Case: c.ID, State: c.State, Done: c.Done, Total: c.Total, Verdict: v, Next: v.next()}
+		v := s.verdict(r, percent)
+		out := &diagnoseOut{Case: c.ID, State: word(c.State), Done: c.Done, Total: c.Total, Verdict: v, Next: v.next()}
 		text := v.text(c.ID, percent)
 		if fits(out, text) || percent < 15 {
 			return out, text, nil

@@ -37,7 +37,7 @@ func addGetChecklist(s *server) {
 }
 
 func (s *server) getChecklist(ctx context.Context, _ *mcp.CallToolRequest, in checklistIn) (*checklistOut, string, error) {
-	r, err := s.result(ctx, in.Case)
+	r, err := s.result(ctx, &in.Case)
 	if err != nil {
 		return nil, "", err
 	}

@@ -67,7 +67,7 @@ func addGetTimeline(s *server) {
 }
 
 func (s *server) getTimeline(ctx context.Context, _ *mcp.CallToolRequest, in timelineIn) (*timelineOut, string, error) {
-	r, err := s.result(ctx, in.Case)
+	r, err := s.result(ctx, &in.Case)
 	if err != nil {
 		return nil, "", err
 	}
@@ -94,7 +94,7 @@ func (s *server) getTimeline(ctx context.Context, _ *mcp.CallToolRequest, in tim
 		out.Dropped += n
 	}
 	for _, a := range t.Attempts[:min(len(t.Attempts), 8)] {
-		out.Attempts = append(out.Attempts, timelineAttempt{word(a.ID), a.Outcome, ranks(a.Ranks), a.Events})
+		out.Attempts = append(out.Attempts, timelineAttempt{word(a.ID), word(a.Outcome), ranks(a.Ranks), a.Events})
 	}
 	events, text, next := fill(in.From, len(found), in.Count, pageRoom, func(i int) (timelineEvent, string) {
 		e := eventOf(&t.Events[found[i]], at)
@@ -122,7 +122,7 @@ func (in *timelineIn) wants(e *incident.TimelineEvent) bool {
 }
 
 func eventOf(e *incident.TimelineEvent, at places) timelineEvent {
-	out := timelineEvent{N: e.N, Event: word(e.ID), Kind: word(e.Kind), Role: e.Role, Rank: e.Rank, Step: e.Step, Host: quote(deref(e.Host, ""), 80),
+	out := timelineEvent{N: e.N, Event: word(e.ID), Kind: word(e.Kind), Role: word(e.Role), Rank: e.Rank, Step: e.Step, Host: quote(deref(e.Host, ""), 80),
 		Text: quote(e.Text, 220), Why: quote(e.Why, 160), Apart: e.Apart}
 	if e.Time != nil && e.Time.UTC != nil {
 		out.Time = word(*e.Time.UTC)

@@ -51,7 +51,7 @@ func addListIncidents(s *server) {
 }
 
 func (s *server) kept() error {
-	if s.Store == nil {
+	if s.store == nil {
 		return failed(nil, "No incidents are kept here. inquest run -- COMMAND records runs; diagnose works without.")
 	}
 	return nil
@@ -66,7 +66,7 @@ func (s *server) listIncidents(ctx context.Context, _ *mcp.CallToolRequest, in i
 			return nil, "", failed(nil, "There is no such status. status has some of %s.", strings.Join(ledger.States, ", "))
 		}
 	}
-	list, err := s.Store.List(ctx)
+	list, err := s.store.List(ctx)
 	if err != nil {
 		return nil, "", failed(err, "The incidents could not be read. inquest incident list --rebuild makes their index anew.")
 	}

@@ -10,6 +10,7 @@ package mcp
 import (
 	"context"
 	_ "embed"
+	"io"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,9 +40,32 @@ type Options struct {
 //go:embed instructions.md
 var instructions string
 
+// cases is what the tools ask of a desk.
+type cases interface {
+	Begin(name string) (*incident.Case, error)
+	Local(name string, paths []string) (*incident.Case, error)
+	Put(ctx context.Context, id, name string, r io.Reader) (int64, error)
+	Diagnose(id string, h desk.Handling) error
+	Cancel(id string) error
+	Remove(id string) error
+	Case(id string) (*incident.Case, error)
+	Watch(ctx context.Context, id string, fn func(*incident.Case) error) error
+	Result(ctx context.Context, id string) (*desk.Result, error)
+	Lines(ctx context.Context, id, artifact string, n, offset int64, before, after int) (*incident.Lines, error)
+	Memory(ctx context.Context, id string) (*incident.Memory, error)
+}
+
+// incidents is what the tools ask of a store.
+type incidents interface {
+	List(ctx context.Context) (*incident.Incidents, error)
+	Find(ctx context.Context, name string, acts ...incident.Act) (*incident.Kept, error)
+}
+
 // A server is what the tools share.
 type server struct {
 	Options
+	desk  cases
+	store incidents // nil where there is none
 	mcp   *mcp.Server
 	index func() (*explain.Index, error) // of the encyclopedia, made at the first search
 }
@@ -63,14 +87,23 @@ var tools = []func(*server){
 
 // New makes a server with all tools. The same server serves standard streams and HTTP.
 func New(o Options) *mcp.Server {
-	s := &server{Options: o, mcp: mcp.NewServer(
-		&mcp.Implementation{Name: "inquest", Title: "inquest: why a GPU training run failed", Version: o.Version},
+	s := &server{Options: o, desk: o.Desk}
+	if o.Store != nil {
+		s.store = o.Store
+	}
+	return s.offer()
+}
+
+// offer makes the server of the protocol.
+func (s *server) offer() *mcp.Server {
+	s.mcp = mcp.NewServer(
+		&mcp.Implementation{Name: "inquest", Title: "inquest: why a GPU training run failed", Version: s.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions,
 			// Nothing is logged, and the list of tools never changes.
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-		})}
-	s.index = sync.OnceValues(func() (*explain.Index, error) { return explain.NewIndex(o.Catalog) })
+		})
+	s.index = sync.OnceValues(func() (*explain.Index, error) { return explain.NewIndex(s.Catalog) })
 	for _, add := range tools {
 		add(s)
 	}

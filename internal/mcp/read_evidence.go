@@ -52,7 +52,7 @@ func addReadEvidence(s *server) {
 }
 
 func (s *server) readEvidence(ctx context.Context, _ *mcp.CallToolRequest, in evidenceIn) (*evidenceOut, string, error) {
-	r, err := s.result(ctx, in.Case)
+	r, err := s.result(ctx, &in.Case)
 	if err != nil {
 		return nil, "", err
 	}
@@ -69,7 +69,7 @@ func (s *server) readEvidence(ctx context.Context, _ *mcp.CallToolRequest, in ev
 			return nil, "", err
 		}
 	}
-	got, err := s.Desk.Lines(ctx, in.Case, w.artifact, w.line, w.offset, before, after)
+	got, err := s.desk.Lines(ctx, in.Case, w.artifact, w.line, w.offset, before, after)
 	if err != nil {
 		return nil, "", failed(err, "The lines could not be read. The artifact must be one of the case, and still be there as it was diagnosed: list refs with get_timeline, or diagnose again.")
 	}

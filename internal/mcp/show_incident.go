@@ -76,7 +76,7 @@ func (s *server) showIncident(ctx context.Context, _ *mcp.CallToolRequest, in in
 	if id == "" {
 		return nil, "", failed(nil, "id is empty. list_incidents names them; last stands for the one that failed last.")
 	}
-	k, err := s.Store.Find(ctx, bounded(id, 200))
+	k, err := s.store.Find(ctx, bounded(id, 200))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, "", failed(nil, "There is no such incident. list_incidents names them; the beginning of an id must fit one only.")
@@ -108,7 +108,7 @@ func (s *server) showIncident(ctx context.Context, _ *mcp.CallToolRequest, in in
 	}
 	out.Notes = quoteAll(out.Notes[max(0, len(out.Notes)-4):], 4, 240)
 	for _, n := range out.NotHelped {
-		l.add("Did not help: %s", shorter(n, 160))
+		l.add("Tried: %s", shorter(n, 160))
 	}
 	for _, n := range out.Notes {
 		l.add("Note: %s", shorter(n, 200))
@@ -134,9 +134,9 @@ func (s *server) showIncident(ctx context.Context, _ *mcp.CallToolRequest, in in
 // none.
 func (s *server) title(entry, stored string) string {
 	if e, err := s.Catalog.Entry(entry); err == nil {
-		return own(e.Title, 200)
+		return own(e.Title, 160)
 	}
-	return quote(stored, 200)
+	return quote(stored, 160)
 }
 
 func confirmedWord(yes bool) string {

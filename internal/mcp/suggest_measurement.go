@@ -50,7 +50,7 @@ var (
 )
 
 func (s *server) suggestMeasurement(ctx context.Context, _ *mcp.CallToolRequest, in measurementIn) (*measurementOut, string, error) {
-	r, err := s.result(ctx, in.Case)
+	r, err := s.result(ctx, &in.Case)
 	if err != nil {
 		return nil, "", err
 	}
@@ -110,7 +110,7 @@ func measurements(inc *incident.Incident, cause string) []measurement {
 				}
 				continue
 			}
-			all = append(all, measurement{name, quote(m.Fact, 400), quoteLines(m.How, 700), own(m.Cost, 60), own(m.Effect, 30), []string{word(h.Entry)}})
+			all = append(all, measurement{name, quote(m.Fact, 400), quoteLines(m.How, 700), phrase(m.Cost), word(m.Effect), []string{word(h.Entry)}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b measurement) int {

@@ -86,10 +86,10 @@ func (s *server) summarizeMemory(ctx context.Context, _ *mcp.CallToolRequest, in
 		if err != nil {
 			return nil, "", err
 		}
-		defer s.Desk.Remove(c.ID)
+		defer s.desk.Remove(c.ID)
 		id = c.ID
 	}
-	m, err := s.Desk.Memory(ctx, id)
+	m, err := s.desk.Memory(ctx, id)
 	switch {
 	case errors.Is(err, desk.ErrNothing):
 		return nil, "", failed(nil, "There is no memory snapshot. torch.cuda.memory._record_memory_history() before the first step and torch.cuda.memory._dump_snapshot(\"oom.pickle\") when it fails make one; name that file.")
@@ -107,7 +107,7 @@ func (s *server) local(name string, paths []string) (*incident.Case, error) {
 	for _, p := range paths {
 		clean = append(clean, unquoted(p))
 	}
-	c, err := s.Desk.Local(name, clean)
+	c, err := s.desk.Local(name, clean)
 	if err != nil {
 		return nil, failed(err, "What was named could not be opened. Check that each path exists and may be read, and call again.")
 	}

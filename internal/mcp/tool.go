@@ -94,7 +94,7 @@ func sayError(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, context.Canceled):
 		return failed(nil, "The call was cancelled before it had an answer. Nothing was changed; call again to ask again.")
 	case errors.Is(err, desk.ErrNoCase):
 		return failed(nil, "There is no such case: it was never there, or has been removed since. Call diagnose with paths or text to make one.")
@@ -116,9 +116,14 @@ func bound(next mcp.MethodHandler) mcp.MethodHandler {
 			return res, err
 		}
 		for _, c := range r.Content {
-			if t, ok := c.(*mcp.TextContent); ok && jsonSize(t.Text) > errorRoom {
-				t.Text = cut(bounded(t.Text, errorRoom), errorRoom)
+			t, ok := c.(*mcp.TextContent)
+			if !ok {
+				continue
 			}
+			if misfit, ok := strings.CutPrefix(t.Text, "validating \"arguments\": "); ok {
+				t.Text = "The arguments do not fit the tool's input schema. Correct them and call again. Cause: " + quote(misfit, 400)
+			}
+			t.Text = cut(bounded(t.Text, errorRoom), errorRoom)
 		}
 		return r, nil
 	}

@@ -15,6 +15,7 @@ type verdict struct {
 	FirstFault *fault       `json:"first_fault" jsonschema:"what failed first; null where nothing did"`
 	Rivals     []fault      `json:"rivals" jsonschema:"faults that the evidence cannot order against the first one"`
 	Order      order        `json:"order"`
+	Attempts   []attempt    `json:"attempts" jsonschema:"where there are several: the last six, oldest first; the verdict is of the one that ended the job"`
 	LastGood   *lastGood    `json:"last_good" jsonschema:"the last good value before the failure"`
 	Collateral []collateral `json:"collateral" jsonschema:"failures that another one explains"`
 	Causes     []cause      `json:"causes" jsonschema:"best first; an entry's id is for explain_failure"`
@@ -45,6 +46,18 @@ type order struct {
 	SameAttempt bool   `json:"same_attempt"`
 	Linked      string `json:"linked" jsonschema:"whether a mechanism links the two: yes, no or unknown"`
 	Basis       string `json:"quoted_basis,omitempty"`
+	Memory      *place `json:"memory_failure" jsonschema:"where the memory failure stands"`
+	Nonfinite   *place `json:"nonfinite_value" jsonschema:"where the first value that is not finite stands"`
+}
+
+// An attempt is one start of the job, in short.
+type attempt struct {
+	ID      string `json:"id"`
+	Outcome string `json:"outcome"`
+	Fault   string `json:"first_fault" jsonschema:"kind of its first fault"`
+	Cause   string `json:"cause" jsonschema:"its leading entry"`
+	Changed int    `json:"changed" jsonschema:"settings that differ from the attempt before"`
+	Ref     string `json:"ref,omitempty" jsonschema:"of its first fault"`
 }
 
 type lastGood struct {
@@ -113,15 +126,16 @@ type counts struct {
 	Checklist  int `json:"checklist"`
 }
 
-// verdictOf fits a result into an answer: texts have so many percent of the length that they
+// verdict fits a result into an answer: texts have so many percent of the length that they
 // would have where there is little to say.
-func verdictOf(r *desk.Result, percent int) *verdict {
+func (s *server) verdict(r *desk.Result, percent int) *verdict {
 	inc, at := r.Incident, placesOf(r.Incident)
 	long := func(n int) int { return max(n*percent/100, 60) }
 	list := func(n int) int { return max(n*min(percent+20, 100)/100, 1) }
 	v := &verdict{
-		Outcome: inc.Outcome, Rivals: []fault{}, Collateral: []collateral{}, Causes: []cause{}, Limits: []string{},
-		Order: order{inc.Order.Relation, inc.Order.SameAttempt, inc.Order.Linked, quote(inc.Order.Basis, long(300))},
+		Outcome: word(inc.Outcome), Rivals: []fault{}, Collateral: []collateral{}, Causes: []cause{}, Limits: []string{}, Attempts: []attempt{},
+		Order: order{word(inc.Order.Relation), inc.Order.SameAttempt, word(inc.Order.Linked), quote(inc.Order.Basis, long(300)),
+			at.event(inc.Order.MemoryEvent, 120), at.event(inc.Order.NonfiniteEvent, 120)},
 		Counts: counts{Attempts: len(inc.Attempts), Ranks: len(inc.Ranks), Collateral: len(inc.Collateral), Causes: len(inc.Hypotheses),
 			Limits: len(inc.Limits), Artifacts: len(inc.Artifacts), Checklist: len(inc.Checklist)},
 	}
@@ -135,7 +149,12 @@ func verdictOf(r *desk.Result, percent int) *verdict {
 	}
 	if inc.FirstFault != nil {
 		v.FirstFault = faultOf(inc.FirstFault, at, long(600))
-		v.FirstFault.Standing, v.FirstFault.Basis = inc.FirstFaultStanding, quote(inc.FirstFaultBasis, long(400))
+		v.FirstFault.Standing, v.FirstFault.Basis = word(inc.FirstFaultStanding), quote(inc.FirstFaultBasis, long(400))
+	}
+	if n := len(inc.Attempts); n > 1 {
+		for i := max(0, n-list(6)); i < n; i++ {
+			v.Attempts = append(v.Attempts, attemptOf(&inc.Attempts[i], at))
+		}
 	}
 	for i := range inc.FirstFaultRivals[:min(len(inc.FirstFaultRivals), list(3))] {
 		v.Rivals = append(v.Rivals, *faultOf(&inc.FirstFaultRivals[i], at, long(160)))
@@ -152,14 +171,14 @@ func verdictOf(r *desk.Result, percent int) *verdict {
 		if i > 0 {
 			n = 1
 		}
-		v.Causes = append(v.Causes, cause{word(h.Entry), own(h.Title, 160), h.Standing,
+		v.Causes = append(v.Causes, cause{word(h.Entry), s.title(h.Entry, h.Title), word(h.Standing),
 			statements(h.For, at, n, long(260)), statements(h.Against, at, n, long(220)), len(h.Missing)})
 	}
 	if inc.Remedy != nil {
 		v.Remedy = remedyOf(inc.Remedy, long, list)
 	}
 	if inc.OnCall != nil {
-		v.Restart = inc.OnCall.Restart.Unchanged
+		v.Restart = word(inc.OnCall.Restart.Unchanged)
 	}
 	var limits []string
 	for _, l := range inc.Limits {
@@ -169,8 +188,25 @@ func verdictOf(r *desk.Result, percent int) *verdict {
 	return v
 }
 
+func attemptOf(a *incident.Attempt, at places) attempt {
+	out := attempt{ID: word(a.ID), Outcome: word(a.Outcome)}
+	if a.FirstFault != nil {
+		out.Fault = word(a.FirstFault.Kind)
+		if a.FirstFault.Span != nil {
+			out.Ref = at.ref(a.FirstFault.Span)
+		}
+	}
+	if len(a.Hypotheses) > 0 {
+		out.Cause = word(a.Hypotheses[0].Entry)
+	}
+	if a.ChangedFrom != nil {
+		out.Changed = len(a.ChangedFrom.Diffs)
+	}
+	return out
+}
+
 func faultOf(e *incident.Event, at places, max int) *fault {
-	f := &fault{Event: word(e.ID), Kind: word(e.Kind), Class: word(e.Class), Rank: e.Rank, Step: e.Step, KnownBy: e.KnownBy,
+	f := &fault{Event: word(e.ID), Kind: word(e.Kind), Class: word(e.Class), Rank: e.Rank, Step: e.Step, KnownBy: word(e.KnownBy),
 		Host: quote(deref(e.Host, ""), 90), Text: quote(e.Text, max), At: at.of(e.Span, 200)}
 	if e.Time != nil {
 		f.Time = quote(e.Time.Written, 70)
@@ -248,10 +284,13 @@ func (v *verdict) text(id string, percent int) string {
 	if v.Order.Relation != "" && v.Order.Relation != incident.Neither {
 		l.add("Memory failure and non-finite values: %s (linked: %s).", v.Order.Relation, v.Order.Linked)
 	}
+	for _, a := range v.Attempts {
+		l.add("Attempt %s: %s, %s%s", a.ID, a.Outcome, first(a.Fault, "no fault"), bracket(a.Ref))
+	}
 	for i, c := range v.Causes {
 		l.add("Cause %d: %s (%s): %s", i+1, c.Entry, c.Standing, c.Title)
-		for _, s := range c.For {
-			l.add("  for: %s%s", short(s.Text, 200), bracket(s.Ref))
+		for _, x := range c.For {
+			l.add("  for: %s%s", short(x.Text, 200), bracket(x.Ref))
 		}
 		for _, s := range c.Against {
 			l.add("  against: %s%s", short(s.Text, 160), bracket(s.Ref))
@@ -267,7 +306,11 @@ func (v *verdict) text(id string, percent int) string {
 	if n := v.Counts.Collateral; n > 0 {
 		var kinds []string
 		for _, c := range v.Collateral {
-			kinds = append(kinds, fmt.Sprintf("%s ×%d (ranks %s)", c.Kind, c.Count, c.Ranks))
+			k := fmt.Sprintf("%s ×%d", c.Kind, c.Count)
+			if c.Ranks != "" {
+				k += " (ranks " + c.Ranks + ")"
+			}
+			kinds = append(kinds, k)
 		}
 		l.add("Collateral, %d groups: %s", n, strings.Join(kinds, "; "))
 	}
