@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -89,8 +90,14 @@ func bounded(list []string, format string, args ...any) []string {
 	return list
 }
 
-// partly are names under which programs write what is not complete yet.
-var partly = lazyre.New(`(?i)(^|[/\\])(\.?tmp[-_.].*|.*\.(tmp|part|partial|incomplete|temp|download)|.*\.tmp\.[^/\\]*|.*~)$`)
+// partly are names of files and folders under which programs write what is not complete yet.
+var partly = lazyre.New(`(?i)^(\.?tmp[-_].*|.*\.(tmp|part|partial|incomplete|temp|download)|.*\.tmp\..*|.*~)$`)
+
+// halfWritten reports whether a file or folder says by its own name that it is not complete. The
+// folders that it lies in say nothing: much lies below the folders of mktemp.
+func halfWritten(name string) bool {
+	return partly.MatchString(path.Base(filepath.ToSlash(filepath.Clean(name))))
+}
 
 // legacyMagic begins what torch.save wrote before PyTorch 1.6: a pickle, protocol 2, of
 // 0x1950a86a20f9469cfc6c.
@@ -113,7 +120,7 @@ func (k *inspection) file(path, name string, size int64) string {
 	head = head[:n]
 	format := k.formatOf(name, head, size)
 	tensors := k.Tensors
-	if partly.MatchString(filepath.ToSlash(name)) {
+	if halfWritten(name) {
 		k.problem("%s: by its name it was not written to its end", name)
 	}
 	switch format {

@@ -26,7 +26,7 @@ import (
 // the files that the metadata of torch.distributed.checkpoint name.
 func (k *inspection) folder(root string) {
 	k.Format = incident.FormatFolder
-	if partly.MatchString(filepath.ToSlash(filepath.Clean(root))) {
+	if halfWritten(root) {
 		k.problem("by its name the folder was not written to its end")
 	}
 	var files []string
@@ -44,7 +44,7 @@ func (k *inspection) folder(root string) {
 			k.problem("%s: %v", rel, err)
 			return nil
 		case d.IsDir():
-			if rel != "." && partly.MatchString(rel) {
+			if rel != "." && halfWritten(rel) {
 				k.problem("%s: by its name the folder was not written to its end", rel)
 			}
 			return nil
@@ -84,7 +84,7 @@ func (k *inspection) folder(root string) {
 		full := filepath.Join(root, filepath.FromSlash(f))
 		switch {
 		case dcp[f], path.Base(f) == ".metadata" && k.Format == incident.FormatDCP:
-		case partly.MatchString(f) || checkpointName(f) || k.looksLike(full):
+		case halfWritten(f) || checkpointName(f) || k.looksLike(full):
 			k.file(full, f, sizes[f])
 		case strings.HasSuffix(f, ".index.json"): // below
 		case sizes[f] == 0 && companion.MatchString(f):

@@ -144,6 +144,24 @@ func TestInspectFolders(t *testing.T) {
 }
 
 // TestScanFloats holds the fast way to one element after the other.
+// TestInspectPlace: what the folders are called in which a checkpoint lies says nothing of it; its
+// own name and those of the folders in it do.
+func TestInspectPlace(t *testing.T) {
+	for _, c := range []struct{ root, file, state string }{
+		{"tmp.Xy12/tmp-work/step.tmp/checkpoint-40", "model.safetensors", incident.Yes},
+		{"tmp.Xy12", "model.safetensors", incident.Yes},
+		{"run/tmp-checkpoint-40", "model.safetensors", incident.No},
+		{"run/out", "tmp-checkpoint-40/model.safetensors", incident.No},
+		{"run/out", "checkpoint-40/model.safetensors", incident.Yes},
+	} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, c.root, c.file), tensors("w", 1, 2))
+		if got := inspect(t, filepath.Join(dir, c.root)); got.State != c.state {
+			t.Errorf("%s of %s: %s (%s), want %s", c.file, c.root, got.State, got.Says, c.state)
+		}
+	}
+}
+
 func TestScanFloats(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	for dtype, f := range floatTypes {
