@@ -16,13 +16,13 @@ const (
 // A Case is what was handed over to be diagnosed together, and how far that is. Its result is an
 // Incident, asked for apart.
 type Case struct {
-	Schema string     `json:"schema"`
-	ID     string     `json:"id"` // cannot be guessed
-	Name   string     `json:"name"`
-	State  string     `json:"state"`
-	Begun  string     `json:"begun"` // UTC, RFC 3339
-	Files  []CaseFile `json:"files"` // in order of their names
-	Bytes  int64      `json:"bytes"` // received, of all files
+	Schema string     `json:"schema"` // name and version of this format
+	ID     string     `json:"id"`     // cannot be guessed
+	Name   string     `json:"name"`   // as people call it
+	State  string     `json:"state"`  // receiving, waiting, reading, done, failed or cancelled
+	Begun  string     `json:"begun"`  // UTC, RFC 3339
+	Files  []CaseFile `json:"files"`  // in order of their names
+	Bytes  int64      `json:"bytes"`  // received, of all files
 	// Done of Total artifacts are read; Total is 0 until it is known.
 	Done  int `json:"done"`
 	Total int `json:"total"`
@@ -54,13 +54,13 @@ const LinesSchema = "inquest.lines/v1"
 
 // Lines is a window into a text artifact, secrets masked and control characters taken out.
 type Lines struct {
-	Schema   string `json:"schema"`
-	Artifact string `json:"artifact"`
-	Kind     string `json:"kind"`
-	First    int64  `json:"first"` // 1-based number of the first line; 0 where the window is empty
-	Lines    []Line `json:"lines"`
-	Before   bool   `json:"before"` // lines come before the window
-	After    bool   `json:"after"`  // lines come behind it
+	Schema   string `json:"schema"`   // name and version of this format
+	Artifact string `json:"artifact"` // as the incident names it
+	Kind     string `json:"kind"`     // what it was recognised as
+	First    int64  `json:"first"`    // 1-based number of the first line; 0 where the window is empty
+	Lines    []Line `json:"lines"`    // in order
+	Before   bool   `json:"before"`   // lines come before the window
+	After    bool   `json:"after"`    // lines come behind it
 	// Limits say what could not be shown: a line that was cut, an artifact that is no text.
 	Limits []string `json:"limits"`
 }
@@ -96,26 +96,26 @@ const LastGoodKind = "last_good"
 // that is known. Where two events cannot be ordered, they stand by the times of their lines, if
 // those can be compared at all, then by artifact and place.
 type Timeline struct {
-	Schema   string            `json:"schema"`
-	Attempts []TimelineAttempt `json:"attempts"`
-	Events   []TimelineEvent   `json:"events"`
-	Total    int               `json:"total"`   // events that there are; more than len(Events) where the bound was reached
-	Dropped  map[string]int    `json:"dropped"` // by kind, those that the bound took out
+	Schema   string            `json:"schema"`   // name and version of this format
+	Attempts []TimelineAttempt `json:"attempts"` // in order of their starts
+	Events   []TimelineEvent   `json:"events"`   // of all attempts, in order
+	Total    int               `json:"total"`    // events that there are; more than len(Events) where the bound was reached
+	Dropped  map[string]int    `json:"dropped"`  // by kind, those that the bound took out
 }
 
 // A TimelineAttempt is one attempt of a timeline, by the id that it has in the incident.
 type TimelineAttempt struct {
-	ID      string `json:"id"`
-	Outcome string `json:"outcome"`
-	Ranks   []int  `json:"ranks"` // that left something, ascending
-	Events  int    `json:"events"`
+	ID      string `json:"id"`      // as in the incident
+	Outcome string `json:"outcome"` // failed, finished, running, interrupted or unclear
+	Ranks   []int  `json:"ranks"`   // that left something, ascending
+	Events  int    `json:"events"`  // of the attempt, those that the bound took out included
 }
 
 // A TimelineEvent is an event with its place and its part.
 type TimelineEvent struct {
 	Event
-	N    int    `json:"n"` // 0-based place in the whole timeline
-	Role string `json:"role"`
+	N    int    `json:"n"`    // 0-based place in the whole timeline
+	Role string `json:"role"` // first, rival, followed, recovered, last_good or other
 	// Why says why it has its role: the rule that explains it, the basis of being first.
 	Why string `json:"why"`
 	// Apart is set where the order to the event before it is not known.

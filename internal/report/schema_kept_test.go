@@ -116,6 +116,11 @@ func commentedSchema(t *testing.T, typ reflect.Type, id, file string) []byte {
 		for _, f := range fieldsOf(typ, true) {
 			s := typeSchema(f.typ)
 			text := comments[typ.Name()+"."+f.name]
+			if d := describe(typ, f.name); text == "" && d.text != "" {
+				if text = d.text; len(d.enum) > 0 {
+					s["enum"] = d.enum
+				}
+			}
 			if text == "" {
 				text = strings.ReplaceAll(f.name, "_", " ")
 			}
@@ -125,7 +130,11 @@ func commentedSchema(t *testing.T, typ reflect.Type, id, file string) []byte {
 				required = append(required, f.name)
 			}
 		}
-		def := map[string]any{"type": "object", "description": comments[typ.Name()], "properties": props, "required": required}
+		about := comments[typ.Name()]
+		if about == "" {
+			about = objectText(typ)
+		}
+		def := map[string]any{"type": "object", "description": about, "properties": props, "required": required}
 		if root == nil {
 			root = def
 		} else {
