@@ -79,7 +79,7 @@ where it could not be executed, 127 where it was not found; 2 wrong usage.`,
 	fl.BoolVar(&f.noDiagnose, "no-diagnose", false, "only keep it")
 	fl.Float64Var(&f.every, "sample", 1, "seconds between two samples of memory; 0 takes none")
 	fl.StringVar(&f.incident, "incident", "", "the incident that this run is about")
-	fl.StringVar(&f.termination, "termination-log", "", "write one line about a failure to this file (default /dev/termination-log, in a container of Kubernetes)")
+	fl.StringVar(&f.termination, "termination-log", "", "write what failed first, at most 4096 bytes, to this file (default /dev/termination-log, in a container of Kubernetes)")
 	cmd.MarkFlagsMutuallyExclusive("diagnose", "no-diagnose")
 	return cmd
 }
@@ -240,11 +240,8 @@ func (f *storeFlag) words() string {
 // oneLine is text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// terminationMost is how much Kubernetes reads of a termination message, in bytes.
-const terminationMost = 4096
-
-// terminationLog writes one line about a failure where a container's message is read from. A
-// message that the command left there itself is left alone.
+// terminationLog writes how the command ended and what failed first where a container's message is
+// read from. A message that the command left there itself is left alone.
 func (a *app) terminationLog(path string, r *recorded) {
 	if r.trial.Exit.Status == 0 {
 		return
@@ -264,9 +261,9 @@ func (a *app) terminationLog(path string, r *recorded) {
 	if st, err := file.Stat(); err != nil || st.Size() > 0 {
 		return
 	}
-	text := printable(oneLine(fmt.Sprintf("%s: %s (inquest trial %s)", endWords(*r.trial.Exit), r.trial.Verdict.Text, r.trial.ID)))
-	if len(text) >= terminationMost {
-		text = strings.ToValidUTF8(text[:terminationMost-1], "")
+	how := fmt.Sprintf("%s (inquest trial %s)", endWords(*r.trial.Exit), r.trial.ID)
+	if r.diagnosis == nil {
+		how = fmt.Sprintf("%s: %s (inquest trial %s)", endWords(*r.trial.Exit), r.trial.Verdict.Text, r.trial.ID)
 	}
-	io.WriteString(file, text+"\n")
+	io.WriteString(file, report.Termination(r.diagnosis, how))
 }

@@ -9,7 +9,7 @@ var labels = [][2]string{{"Run", "Broke"}, {"Order", "Basis"}, {"Copy", "Did"}, 
 // Began reports whether head, the first bytes of a file, is how a report begins,
 // in any format and for any reader.
 func Began(head []byte) bool {
-	for _, b := range []string{"First  ", "Peak   ", "{\n \"schema\": \"inquest.", "<!DOCTYPE html>\n<html lang=\"en\">"} {
+	for _, b := range []string{"First  ", "Peak   ", "{\n \"schema\": \"inquest.", "{\n \"$schema\": \"" + sarifSchema, chatBegins, "<!DOCTYPE html>\n<html lang=\"en\">"} {
 		if bytes.HasPrefix(head, []byte(b)) {
 			return true
 		}

@@ -96,7 +96,10 @@ var (
 // act on is put in a code span, where nothing is; the rest stands as it is, so
 // that the source reads well too. A call with blanks among its arguments and a
 // command with its arguments are one span.
-func mdText(s string) string {
+func mdText(s string) string { return mdWords(s, nil) }
+
+// mdWords is mdText in which further words stand in code spans: those of which more holds.
+func mdWords(s string, more func(word string) bool) string {
 	words := strings.Fields(oneLine(s))
 	var out []string
 	for i := 0; i < len(words); {
@@ -109,7 +112,7 @@ func mdText(s string) string {
 		w := words[i]
 		head, core, tail := trimPunctuation(w)
 		if strings.ContainsAny(core, special) || hexWord.MatchString(core) || reference.MatchString(core) || emoji.MatchString(w) ||
-			autolink.MatchString(core) || i == 0 && listStart.MatchString(w) {
+			autolink.MatchString(core) || more != nil && more(core) || i == 0 && listStart.MatchString(w) {
 			if i == 0 && listStart.MatchString(w) {
 				head, core, tail = "", w, ""
 			}

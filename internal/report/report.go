@@ -49,6 +49,9 @@ var formats = []format[*incident.Incident]{
 	{"json", writeJSON[*incident.Incident]}, // the incident itself
 	{"markdown", writeMarkdown},             // for an issue or a chat
 	{"html", writeHTML},                     // one self-contained page
+	{"sarif", writeSARIF},                   // for code hosts and editors: SARIF 2.1.0
+	{"chat", writeChat},                     // a few lines of Markdown
+	{"termination", writeTermination},       // plain text that fits a container's termination message
 }
 
 // Formats returns the names of all formats, the default first.

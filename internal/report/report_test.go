@@ -44,6 +44,9 @@ func TestGolden(t *testing.T) {
 		golden(".on-call.md", "markdown", Options{For: OnCall})
 		golden(".executive.md", "markdown", Options{For: Executive})
 		golden(".json", "json", Options{})
+		golden(".sarif", "sarif", Options{})
+		golden(".chat.md", "chat", Options{})
+		golden(".termination.txt", "termination", Options{})
 		golden(".html", "html", Options{})
 	}
 }
