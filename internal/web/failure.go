@@ -41,6 +41,7 @@ var failures = []struct {
 	{desk.ErrTooMany, http.StatusTooManyRequests, "That is more than is taken at once", "Remove a case, or wait until one has ended. Many small files may come as one archive."},
 	{desk.ErrName, http.StatusBadRequest, "A file has a name that is not taken", "Names are relative, without .. elements. Rename it, or put it into an archive."},
 	{desk.ErrTwice, http.StatusConflict, "A file of that name is there already", "Rename one of the two, or hand over their folder."},
+	{desk.ErrSpace, http.StatusInsufficientStorage, "No space is left for what is handed over", "Remove cases, or start inquest serve with --scratch and a folder on a larger disk."},
 	{desk.ErrClosed, http.StatusServiceUnavailable, "inquest is ending", "Start inquest serve again."},
 }
 
@@ -55,7 +56,10 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	status, p := http.StatusInternalServerError, failedPage{"This did not work", err.Error(), "If it happens again, report it with what you did."}
 	var f *failure
-	if errors.As(err, &f) {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		status, p = http.StatusRequestEntityTooLarge, failedPage{Title: "That is more than this form takes", Todo: "A log goes to the first page, of any size."}
+	} else if errors.As(err, &f) {
 		status, p = f.status, failedPage{Title: f.title, Todo: f.todo}
 		if f.err != nil {
 			p.Detail = f.err.Error()

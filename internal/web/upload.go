@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"path"
 	"strings"
@@ -83,7 +84,7 @@ func (s *site) handOver(w http.ResponseWriter, r *http.Request) error {
 // takePart takes one part: the pasted text, a file with something in it, or nothing.
 func takePart(part *multipart.Part, begin func(string) error, put putter) error {
 	defer part.Close()
-	var in io.Reader = part
+	var in io.Reader = coming{part}
 	name := fileName(part)
 	switch part.FormName() {
 	case "text":
@@ -102,7 +103,7 @@ func takePart(part *multipart.Part, begin func(string) error, put putter) error 
 			return nil
 		}
 	} else if err != nil && err != io.ErrUnexpectedEOF {
-		return cutShort(err)
+		return err
 	}
 	if err := begin(caseName(name)); err != nil {
 		return err
@@ -117,7 +118,7 @@ func fileName(p *multipart.Part) string {
 	if err != nil {
 		return ""
 	}
-	return params["filename"]
+	return strings.ReplaceAll(params["filename"], `\`, "/")
 }
 
 // caseName is what a case is called after its first file.
@@ -131,12 +132,24 @@ func caseName(file string) string {
 	return path.Base(file)
 }
 
+// cutShort is why a form did not come whole.
 func cutShort(err error) error {
-	var big *http.MaxBytesError
-	if errors.As(err, &big) {
-		return err
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		return &failure{http.StatusRequestTimeout, "The upload stood still", "Nothing came for a minute, and it was given up. Hand it over once more.", nil}
 	}
 	return &failure{http.StatusBadRequest, "The upload ended before all of it had come", "Hand it over once more.", err}
+}
+
+// A coming reads a part of a form; where the form is cut short its error says so.
+type coming struct{ io.Reader }
+
+func (c coming) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = cutShort(err)
+	}
+	return n, err
 }
 
 // unixLines reads text to which a form gave the line ends CR LF, as it was: with LF.

@@ -66,6 +66,9 @@ func Handler(o Options) (http.Handler, error) {
 	for _, r := range allRoutes() {
 		mux.HandleFunc(r.pattern, s.answer(r.serve))
 	}
+	for _, r := range uploadRoutes {
+		mux.HandleFunc(r.pattern, s.streamed(r.serve))
+	}
 	mux.Handle("GET /static/", files)
 	if o.API != nil {
 		for _, p := range []string{"/v1/", "/openapi.json", "/openapi.yaml"} {
