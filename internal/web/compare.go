@@ -79,7 +79,7 @@ func (s *site) compareEntries(w http.ResponseWriter, r *http.Request) error {
 			p.Shared = append(p.Shared, strings.ReplaceAll(kind, "_", " "))
 		}
 		for _, t := range c.Tell {
-			p.Tell = append(p.Tell, tellLine{*s.know.to(t.Of), explain.Pieces(t.Text)})
+			p.Tell = append(p.Tell, tellLine{*s.know.to(t.Of), inline(t.Text)})
 		}
 		for _, row := range c.Rows {
 			p.Rows = append(p.Rows, bothRow{Label: row.Aspect, A: pieces(row.A), B: pieces(row.B)})

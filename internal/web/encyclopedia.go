@@ -189,9 +189,30 @@ type decisionView struct {
 
 type causeView struct {
 	Link          link
-	Look, Against [][]explain.Piece
+	Look, Against statements
 	Next          stepView
 	Change        stepView
+}
+
+// statements are what a cell of a decision table says: the weightiest first, the others behind
+// a summary that opens.
+type statements struct{ First, More [][]explain.Piece }
+
+func newStatements(texts []string) statements {
+	const first = 3
+	all := pieces(texts)
+	if len(all) <= first+1 {
+		return statements{First: all}
+	}
+	return statements{all[:first], all[first:]}
+}
+
+// sentence is text with a capital and a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
 // A stepView is something to do.
@@ -213,7 +234,7 @@ func (s *site) decide(w http.ResponseWriter, r *http.Request) error {
 			class := decideClass{Name: c.Name}
 			for _, o := range c.Options {
 				d, _ := explain.Decide(s.know.Catalog, o.Value)
-				class.Kinds = append(class.Kinds, decideKind{"/encyclopedia/decide?q=" + o.Value, o.Text, d.Means, len(d.Causes)})
+				class.Kinds = append(class.Kinds, decideKind{"/encyclopedia/decide?q=" + o.Value, o.Text, sentence(d.Means), len(d.Causes)})
 			}
 			p.Kinds = append(p.Kinds, class)
 		}
@@ -221,11 +242,11 @@ func (s *site) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	codes := 0
 	for _, d := range explain.Decisions(s.know.Catalog, kinds...) {
-		v := decisionView{Kind: d.Kind, Name: strings.ReplaceAll(d.Kind, "_", " "), Means: d.Means}
+		v := decisionView{Kind: d.Kind, Name: strings.ReplaceAll(d.Kind, "_", " "), Means: sentence(d.Means)}
 		for _, c := range d.Causes {
-			cv := causeView{Link: *s.know.to(c.Entry), Look: pieces(c.Look), Against: pieces(c.Against),
-				Next:   stepView{Do: explain.Pieces(c.Next.Do), Code: c.Next.Code, Effect: effects[c.Next.Effect]},
-				Change: stepView{Do: explain.Pieces(c.Change), Effect: effects[c.Effect]}}
+			cv := causeView{Link: *s.know.to(c.Entry), Look: newStatements(c.Look), Against: newStatements(c.Against),
+				Next:   stepView{Do: inline(c.Next.Do), Code: c.Next.Code, Effect: effects[c.Next.Effect]},
+				Change: stepView{Do: inline(c.Change), Effect: effects[c.Effect]}}
 			if cv.Next.Code != "" {
 				codes++
 				cv.Next.CodeID = codeID(codes)
@@ -240,7 +261,7 @@ func (s *site) decide(w http.ResponseWriter, r *http.Request) error {
 func pieces(texts []string) [][]explain.Piece {
 	var out [][]explain.Piece
 	for _, t := range texts {
-		out = append(out, explain.Pieces(t))
+		out = append(out, inline(t))
 	}
 	return out
 }

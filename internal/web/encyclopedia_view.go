@@ -134,7 +134,7 @@ func (k *knowledge) view(p explain.Page, table string) pageView {
 				group = groupView{Heading: b.Text, ID: fmt.Sprintf("%s-%d", s.Anchor, len(sec.Groups)+1)}
 				continue
 			}
-			bv := blockView{Kind: b.Kind, Text: explain.Pieces(b.Text)}
+			bv := blockView{Kind: b.Kind, Text: inline(b.Text)}
 			for _, it := range b.Items {
 				iv := k.item(it, table)
 				if it.Code != "" {
@@ -159,6 +159,33 @@ func (k *knowledge) view(p explain.Page, table string) pageView {
 	return v
 }
 
+// placeholder is where a report of a run has the run's own value.
+var placeholder = lazyre.New(`\{[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+\}`)
+
+// inline cuts a text into prose and code. Where only a run could say a value, the fact is named.
+func inline(text string) []explain.Piece {
+	var out []explain.Piece
+	for _, p := range explain.Pieces(text) {
+		if p.Code {
+			out = append(out, p)
+			continue
+		}
+		rest := p.Text
+		for _, m := range placeholder.FindAllString(p.Text, -1) {
+			before, after, _ := strings.Cut(rest, m)
+			if before != "" {
+				out = append(out, explain.Piece{Text: before})
+			}
+			out = append(out, explain.Piece{Text: strings.Trim(m, "{}"), Code: true})
+			rest = after
+		}
+		if rest != "" {
+			out = append(out, explain.Piece{Text: rest})
+		}
+	}
+	return out
+}
+
 // item is it with its link: to the entry or the row that it is about, or to where its source is.
 func (k *knowledge) item(it explain.Item, table string) itemView {
 	v := itemView{When: it.When, Code: strings.TrimRight(it.Code, "\n"), Level: it.Level, Effect: effects[it.Effect]}
@@ -179,9 +206,9 @@ func (k *knowledge) item(it explain.Item, table string) itemView {
 			v.Link, text = l, rest
 		}
 	}
-	v.Text = explain.Pieces(text)
+	v.Text = inline(text)
 	for _, m := range it.More {
-		v.More = append(v.More, explain.Pieces(m))
+		v.More = append(v.More, inline(m))
 	}
 	return v
 }
@@ -196,7 +223,7 @@ func (k *knowledge) grid(g *explain.Grid, label string) *gridView {
 				if cell.Link != nil && t == cell.Link.Text {
 					continue
 				}
-				cell.Texts = append(cell.Texts, explain.Pieces(t))
+				cell.Texts = append(cell.Texts, inline(t))
 			}
 			cells = append(cells, cell)
 		}
