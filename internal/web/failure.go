@@ -57,13 +57,13 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, p := http.StatusInternalServerError, failedPage{"This did not work", err.Error(), "If it happens again, report it with what you did."}
 	var f *failure
 	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		status, p = http.StatusRequestEntityTooLarge, failedPage{Title: "That is more than this form takes", Todo: "A log goes to the first page, of any size."}
-	} else if errors.As(err, &f) {
+	if errors.As(err, &f) {
 		status, p = f.status, failedPage{Title: f.title, Todo: f.todo}
 		if f.err != nil {
 			p.Detail = f.err.Error()
 		}
+	} else if errors.As(err, &large) {
+		status, p = http.StatusRequestEntityTooLarge, failedPage{Title: "That is more than this form takes", Todo: "A log goes to the first page, of any size."}
 	} else {
 		for _, k := range failures {
 			if errors.Is(err, k.is) {
