@@ -19,7 +19,9 @@ type axis struct {
 	first   bool    // 0 is the first fault
 	low     float64 // ends of the whole axis
 	high    float64
-	without int // events that have no place on it
+	// carried are events without a time of their own: they stand at that of the event before them
+	// in their artifact, or behind them where there is none.
+	carried map[*incident.TimelineEvent]float64
 }
 
 // A clockBase names what a written time counts from. Times of two bases cannot be compared.
@@ -71,40 +73,27 @@ func secondsOf(t *incident.Time) (float64, clockBase) {
 
 func unixSeconds(t time.Time) float64 { return float64(t.Unix()) + float64(t.Nanosecond())/1e9 }
 
-// axisOf chooses the axis of a timeline. Without a wish it is time, where the first fault and
-// most other events have times that can be compared, else order.
+// axisOf chooses the axis of a timeline. Without a wish it is time, where that of the first fault
+// can be compared with those of others and most events have a place then, else order.
 func axisOf(events []incident.TimelineEvent, view string) *axis {
 	a := &axis{byOrder: view == "order"}
 	if !a.byOrder {
-		counts := map[clockBase]int{}
-		base := noClock
+		a.byTime(events)
+		placed := len(a.carried)
 		for i := range events {
-			s, b := secondsOf(events[i].Time)
-			counts[b]++
-			if events[i].Role == incident.RoleFirst && b != noClock && !a.first {
-				base, a.zero, a.first = b, s, true
+			if _, b := secondsOf(events[i].Time); b == a.base && b != noClock {
+				placed++
 			}
 		}
-		if !a.first {
-			for _, b := range []clockBase{utcClock, wallClock, dayClock} {
-				if counts[b] > counts[base] || base == noClock && counts[b] > 0 {
-					base = b
-				}
-			}
-		}
-		a.base = base
-		if base == noClock || view == "" && 2*counts[base] < len(events) {
-			a.byOrder, a.first = true, false
+		if a.base == noClock || view == "" && 2*placed < len(events) {
+			*a = axis{byOrder: true}
 		}
 	}
 	a.low, a.high = math.Inf(1), math.Inf(-1)
 	for i := range events {
-		s, ok := a.absolute(&events[i])
-		if !ok {
-			a.without++
-			continue
+		if s, ok := a.absolute(&events[i]); ok {
+			a.low, a.high = min(a.low, s), max(a.high, s)
 		}
-		a.low, a.high = min(a.low, s), max(a.high, s)
 	}
 	if math.IsInf(a.low, 1) {
 		a.low, a.high = 0, 0
@@ -112,22 +101,71 @@ func axisOf(events []incident.TimelineEvent, view string) *axis {
 	if !a.byOrder && !a.first {
 		a.zero = a.low
 	}
-	if a.byOrder {
-		a.zero = 0
-	}
 	a.low, a.high = a.low-a.zero, a.high-a.zero
-	room := (a.high - a.low) * .02
+	room := max((a.high-a.low)*.02, .05)
 	if a.byOrder {
 		room = max(room, .5)
 	}
-	room = max(room, .05)
 	a.low, a.high = a.low-room, a.high+room
 	return a
+}
+
+// byTime finds the clock whose times most events share, the first fault's before all, and
+// carries them over to events that have none.
+func (a *axis) byTime(events []incident.TimelineEvent) {
+	var counts [dayClock + 1]int
+	for i := range events {
+		s, b := secondsOf(events[i].Time)
+		counts[b]++
+		if events[i].Role == incident.RoleFirst && b != noClock && !a.first {
+			a.base, a.zero, a.first = b, s, true
+		}
+	}
+	counts[noClock] = 0
+	for b := utcClock; !a.first && b <= dayClock; b++ {
+		if counts[b] > counts[a.base] {
+			a.base = b
+		}
+	}
+	if a.base == noClock {
+		return
+	}
+	a.carried = map[*incident.TimelineEvent]float64{}
+	last := map[string]float64{}
+	ahead := map[string][]*incident.TimelineEvent{} // that wait for the first time of their artifact
+	for i := range events {
+		e := &events[i]
+		if e.Span == nil {
+			continue
+		}
+		name := e.Span.Artifact
+		switch s, b := secondsOf(e.Time); {
+		case b == a.base:
+			last[name] = s
+			for _, w := range ahead[name] {
+				a.carried[w] = s
+			}
+			delete(ahead, name)
+		case b != noClock: // of a clock that cannot be compared
+		default:
+			if s, ok := last[name]; ok {
+				a.carried[e] = s
+			} else {
+				ahead[name] = append(ahead[name], e)
+			}
+		}
+		if at, ok := a.carried[e]; ok && e.Role == incident.RoleFirst && !a.first {
+			a.zero, a.first = at, true
+		}
+	}
 }
 
 func (a *axis) absolute(e *incident.TimelineEvent) (float64, bool) {
 	if a.byOrder {
 		return float64(e.N), true
+	}
+	if s, ok := a.carried[e]; ok {
+		return s, true
 	}
 	s, base := secondsOf(e.Time)
 	return s, base == a.base && base != noClock
@@ -160,7 +198,7 @@ func (a *axis) window(q *timelineQuery) (from, to float64) {
 	return from, to
 }
 
-// Note says what the axis is.
+// note says what the axis is.
 func (a *axis) note() string {
 	if a.byOrder {
 		return "By order, not to scale: each event has one place. Where the order of two events is not known, they stand by artifact and place."
@@ -176,6 +214,9 @@ func (a *axis) note() string {
 		s += "; 0 is the first fault."
 	} else {
 		s += "; 0 is the first event."
+	}
+	if len(a.carried) > 0 {
+		s += " An event without a time stands at that of the one before it in its artifact."
 	}
 	return s
 }
@@ -217,7 +258,7 @@ func niceStep(least float64, whole bool) float64 {
 // label is a place on the axis in words, as exact as step needs.
 func (a *axis) label(v, step float64) string {
 	if a.byOrder {
-		return strconv.FormatFloat(math.Round(v), 'f', 0, 64)
+		return strconv.FormatFloat(math.Round(v)+0, 'f', 0, 64)
 	}
 	sign := "+"
 	if v < 0 {
