@@ -66,7 +66,7 @@ func newServer(o Options) (*server, *http.ServeMux, error) {
 	s.index = sync.OnceValues(func() (*explain.Index, error) { return explain.NewIndex(o.Catalog) })
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, config(o.Version))
-	s.api.UseMiddleware(withCall)
+	s.api.UseMiddleware(s.noEmpty, withCall)
 	if err := s.publish(); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,18 @@ type callKey struct{}
 func withCall(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	next(huma.WithValue(ctx, callKey{}, newCall(w, r)))
+}
+
+// noEmpty refuses a query parameter without a value: it is not as if it were left out.
+func (s *server) noEmpty(ctx huma.Context, next func(huma.Context)) {
+	u := ctx.URL()
+	for name, values := range u.Query() {
+		if slices.Contains(values, "") {
+			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity, "the query parameter "+quoted(name)+" has no value; leave it out, or give it one")
+			return
+		}
+	}
+	next(ctx)
 }
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }

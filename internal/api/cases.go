@@ -21,16 +21,16 @@ type CaseInput struct {
 type beginInput struct {
 	Body struct {
 		_    struct{} `additionalProperties:"false"`
-		Name string   `json:"name,omitempty" doc:"What people call it; empty is the name of its first file." maxLength:"200" example:"job 4711"`
+		Name string   `json:"name,omitempty" doc:"What people call it; empty is the name of its first file." maxLength:"200" nullable:"true" example:"job 4711"`
 	}
 }
 
 // A Handling is what is asked of the diagnosis of a case.
 type Handling struct {
 	_           struct{} `additionalProperties:"false"`
-	Baseline    string   `json:"baseline,omitempty" doc:"Id of another case, of a run that worked: the incident says what differs." maxLength:"128"`
-	CompareHost string   `json:"compare_host,omitempty" doc:"A host that is not suspected, to hold that of the first fault against." maxLength:"256"`
-	All         bool     `json:"all,omitempty" doc:"Read every text, also what does not look like a log."`
+	Baseline    string   `json:"baseline,omitempty" doc:"Id of another case, of a run that worked: the incident says what differs." maxLength:"128" nullable:"true"`
+	CompareHost string   `json:"compare_host,omitempty" doc:"A host that is not suspected, to hold that of the first fault against." maxLength:"256" nullable:"true"`
+	All         bool     `json:"all,omitempty" doc:"Read every text, also what does not look like a log." nullable:"true"`
 }
 
 func (h *Handling) asked() desk.Handling {

@@ -37,8 +37,7 @@ func formatSchema(formats []string) *huma.Schema {
 	for _, f := range formats {
 		s.Enum = append(s.Enum, f)
 	}
-	s.PrecomputeMessages()
-	return s
+	return precomputed(s)
 }
 
 func (incidentFormat) Schema(huma.Registry) *huma.Schema { return formatSchema(report.Formats()) }
@@ -53,9 +52,9 @@ func (comparisonFormat) Schema(huma.Registry) *huma.Schema {
 }
 
 type diagnoseInput struct {
-	Name        string         `query:"name" doc:"Of the file that the body is; of no meaning for a form." maxLength:"4096" example:"rank_0.log"`
-	Baseline    string         `query:"baseline" doc:"Id of another case, of a run that worked: the incident says what differs." maxLength:"128"`
-	CompareHost string         `query:"compare_host" doc:"A host that is not suspected, to hold that of the first fault against." maxLength:"256"`
+	Name        string         `query:"name" doc:"Of the file that the body is; of no meaning for a form." minLength:"1" maxLength:"1024" example:"rank_0.log"`
+	Baseline    string         `query:"baseline" doc:"Id of another case, of a run that worked: the incident says what differs." minLength:"1" maxLength:"128"`
+	CompareHost string         `query:"compare_host" doc:"A host that is not suspected, to hold that of the first fault against." minLength:"1" maxLength:"256"`
 	All         bool           `query:"all" doc:"Read every text, also what does not look like a log."`
 	Discard     bool           `query:"discard" doc:"Remove the case when the answer is made; it stays otherwise, and Location names it."`
 	Format      incidentFormat `query:"format"`

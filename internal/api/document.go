@@ -35,7 +35,8 @@ that brings none for idle_seconds is ended. JSON in a request is at most json_by
 **Errors** are problem+json (RFC 9457); its detail says what was asked and what to do.
 
 **Token.** A server that listens beyond the loopback interface wants its token with every request:
-` + "`Authorization: Bearer TOKEN`" + `. It answers 401 without it, and 403 to a Host or Origin that is not its own.`
+` + "`Authorization: Bearer TOKEN`" + `. It answers 401 without it, 421 to a Host
+and 403 to an Origin that is not its own.`
 
 // config is huma's, without what would change a result: no links in bodies, no pages that fetch
 // scripts from elsewhere, and a query parameter that is not known is refused.
@@ -194,9 +195,13 @@ func (s *server) finish() {
 			}
 			op.Path = strings.ReplaceAll(op.Path, "...}", "}")
 			problem := &huma.MediaType{Schema: ref("ErrorModel")}
-			for code, says := range map[string]string{"401": "The token is missing or wrong.", "403": "The Host or the Origin is not the server's."} {
+			for code, says := range map[string]string{
+				"401": "The token is missing or wrong.", "403": "The request comes from another site.",
+				"414": "The address is too long.", "421": "The Host is not one of the server's.",
+			} {
 				op.Responses[code] = &huma.Response{Description: says, Content: map[string]*huma.MediaType{"application/problem+json": problem}}
 			}
+			op.Responses["431"] = &huma.Response{Description: "The headers are too large.", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 		}
 	}
 }

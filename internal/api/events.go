@@ -46,7 +46,26 @@ connects again gets the state as it then is.`,
 		Middlewares: huma.Middlewares{s.knownCase},
 		Errors:      []int{http.StatusNotFound},
 	}, map[string]any{"progress": Progress{}, "end": End{}, "heartbeat": Heartbeat{}}, s.watch)
-	s.operation(http.MethodGet, "/v1/cases/{id}/events").Responses["200"].Description = "The events, until the end of the case."
+	ok := s.operation(http.MethodGet, "/v1/cases/{id}/events").Responses["200"]
+	ok.Description = "The events, until the end of the case."
+	ok.Content["text/event-stream"].Schema = eventSchema()
+}
+
+// eventSchema describes one event of the stream; huma's own describes an array of them, which the
+// stream is not, and takes the text behind data: for what is written in it.
+func eventSchema() *huma.Schema {
+	one := func(name, component string) any {
+		return map[string]any{
+			"type": "object", "title": name, "required": []string{"event", "data"},
+			"properties": map[string]any{
+				"event": map[string]any{"const": name},
+				"data":  map[string]any{"type": "string", "contentMediaType": "application/json", "contentSchema": ref(component)},
+			},
+		}
+	}
+	return &huma.Schema{Description: "An event. The stream is events one after the other, each with an empty line behind it.", Extensions: map[string]any{
+		"oneOf": []any{one("progress", "Progress"), one("heartbeat", "Heartbeat"), one("end", "End")},
+	}}
 }
 
 // knownCase refuses a case that there is not while that can still be said.

@@ -21,8 +21,8 @@ type KeptInput struct {
 }
 
 type listKeptInput struct {
-	Status   []string        `query:"status" enum:"open,unresolved,confirmed,regressed,closed" doc:"Only those that stand so."`
-	Scenario string          `query:"scenario" maxLength:"1024" doc:"Only those whose scenario has this in it."`
+	Status   []string        `query:"status" minItems:"1" maxItems:"5" enum:"open,unresolved,confirmed,regressed,closed" doc:"Only those that stand so."`
+	Scenario string          `query:"scenario" minLength:"1" maxLength:"512" doc:"Only those whose scenario has this in it."`
 	Since    time.Time       `query:"since" doc:"Only those that failed then or later."`
 	All      bool            `query:"all" doc:"Closed ones too."`
 	Format   incidentsFormat `query:"format"`
@@ -37,7 +37,7 @@ type showKeptInput struct {
 
 type compareInput struct {
 	KeptInput
-	With   string           `query:"with" maxLength:"256" doc:"Id of a trial or its beginning; empty is the newest that a verification made, else the newest of the incident, else the newest of the same program."`
+	With   string           `query:"with" minLength:"1" maxLength:"128" doc:"Id of a trial or its beginning; without it the newest that a verification made, else the newest of the incident, else the newest of the same program."`
 	Format comparisonFormat `query:"format"`
 	As
 }

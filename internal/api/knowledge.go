@@ -26,8 +26,18 @@ type entryInput struct {
 }
 
 type searchInput struct {
-	Q string `query:"q" required:"true" minLength:"1" maxLength:"8192" doc:"An error message, or what you saw in your own words." example:"loss nan after oom"`
+	Q string `query:"q" required:"true" minLength:"1" maxLength:"600" doc:"An error message, or what you saw in your own words; a longer one is posted." example:"loss nan after oom"`
 }
+
+type searchTextInput struct {
+	Body struct {
+		_ struct{} `additionalProperties:"false"`
+		Q string   `json:"q" minLength:"1" maxLength:"32768" doc:"An error message with what stands around it, or what you saw in your own words."`
+	}
+}
+
+// searchBytes bounds the JSON of a text that is searched for: a character may need six bytes.
+const searchBytes = 6*32768 + 1024
 
 // A Search is what the encyclopedia has on a text.
 type Search struct {
@@ -66,7 +76,14 @@ func (s *server) registerKnowledge() {
 		Summary:   "Find entries for an error message or a description",
 		Responses: responses(http.StatusOK, answers("What was found; nothing where nothing fits.", registry.Schema(reflect.TypeFor[Search](), true, ""))),
 		Errors:    []int{http.StatusUnprocessableEntity},
-	}, s.search)
+	}, func(ctx context.Context, in *searchInput) (*answered, error) { return s.search(ctx, in.Q) })
+	huma.Register(s.api, huma.Operation{
+		OperationID: "searchText", Method: http.MethodPost, Path: "/v1/search", Tags: tags,
+		Summary: "Find entries for a long error message", Description: "It changes nothing.",
+		MaxBodyBytes: searchBytes, BodyReadTimeout: s.Idle,
+		Responses: responses(http.StatusOK, answers("What was found; nothing where nothing fits.", registry.Schema(reflect.TypeFor[Search](), true, ""))),
+		Errors:    []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType},
+	}, func(ctx context.Context, in *searchTextInput) (*answered, error) { return s.search(ctx, in.Body.Q) })
 }
 
 func (s *server) entry(ctx context.Context, in *entryInput) (*answered, error) {
@@ -90,13 +107,13 @@ func (s *server) entry(ctx context.Context, in *entryInput) (*answered, error) {
 	}, nil)
 }
 
-func (s *server) search(ctx context.Context, in *searchInput) (*answered, error) {
+func (s *server) search(ctx context.Context, q string) (*answered, error) {
 	x, err := s.index()
 	if err != nil {
 		return nil, problem(err)
 	}
-	found := Search{Query: in.Q, Entries: append([]explain.Match{}, x.Find(in.Q)...), Codes: []FoundCode{}}
-	for _, r := range explain.Rows(s.Catalog, in.Q) {
+	found := Search{Query: q, Entries: append([]explain.Match{}, x.Find(q)...), Codes: []FoundCode{}}
+	for _, r := range explain.Rows(s.Catalog, q) {
 		found.Codes = append(found.Codes, FoundCode{Table: r.Table, Key: r.Key, Title: r.Title, Lines: append([]string{}, r.Lines...), Near: r.Near})
 	}
 	return s.sendJSON(ctx, http.StatusOK, found, nil)

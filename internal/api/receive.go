@@ -129,7 +129,7 @@ func partName(p *multipart.Part) string {
 
 type putInput struct {
 	ID   string `path:"id" doc:"Of the case." maxLength:"128"`
-	Name string `path:"name" doc:"Of the file: relative, with slashes (as / or %2F), without . and .. elements." maxLength:"4096" example:"logs/rank_0.log"`
+	Name string `path:"name" doc:"Of the file: relative, with slashes (as / or %2F), without . and .. elements." maxLength:"1024" example:"logs/rank_0.log"`
 }
 
 func (s *server) registerUpload() {

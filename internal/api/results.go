@@ -40,22 +40,48 @@ type trackerInput struct {
 
 type timelineInput struct {
 	CaseInput
-	Rank    []int    `query:"rank" doc:"Only events of these ranks." maxItems:"4096"`
-	Kind    []string `query:"kind" doc:"Only events of these kinds." maxItems:"64"`
-	Class   []string `query:"class" doc:"Only events of these classes." maxItems:"64"`
-	Role    []string `query:"role" doc:"Only events with these roles." maxItems:"16" enum:"first,rival,followed,recovered,last_good,other"`
-	Attempt []string `query:"attempt" doc:"Only events of these attempts." maxItems:"1024"`
+	Rank    ranks    `query:"rank" doc:"Only events of these ranks."`
+	Kind    words    `query:"kind" doc:"Only events of these kinds."`
+	Class   words    `query:"class" doc:"Only events of these classes."`
+	Role    []string `query:"role" doc:"Only events with these roles." minItems:"1" maxItems:"6" enum:"first,rival,followed,recovered,last_good,other"`
+	Attempt words    `query:"attempt" doc:"Only events of these attempts."`
 	Limit   int      `query:"limit" minimum:"1" maximum:"5000" default:"500" doc:"Events of a page."`
-	Cursor  string   `query:"cursor" maxLength:"20" doc:"The next of the page before."`
+	Cursor  string   `query:"cursor" pattern:"^[0-9]{1,9}$" doc:"The next of the page before."`
 }
 
 type linesInput struct {
 	CaseInput
-	Artifact string `query:"artifact" required:"true" minLength:"1" maxLength:"8192" doc:"As the incident names it."`
+	Artifact string `query:"artifact" required:"true" minLength:"1" maxLength:"2048" doc:"As the incident names it."`
 	Line     int64  `query:"line" minimum:"1" default:"1" doc:"Number of a line, the first is 1."`
 	Offset   int64  `query:"offset" minimum:"-1" default:"-1" doc:"Of a byte; says which line is meant where it is not -1. With line it is found faster in a large file."`
 	Before   int    `query:"before" minimum:"0" maximum:"500" default:"20" doc:"Lines before it."`
 	After    int    `query:"after" minimum:"0" maximum:"500" default:"20" doc:"Lines after it."`
+}
+
+// Ranks of processes and names of ours: what a filter lets through.
+type (
+	ranks []int
+	words []string
+)
+
+func (ranks) Schema(huma.Registry) *huma.Schema {
+	from, to := 0.0, 1e7
+	return list(64, &huma.Schema{Type: huma.TypeInteger, Minimum: &from, Maximum: &to})
+}
+
+func (words) Schema(huma.Registry) *huma.Schema {
+	return list(16, &huma.Schema{Type: huma.TypeString, Pattern: `^[A-Za-z0-9_.:#-]{1,64}$`})
+}
+
+// list is a list of one to most values.
+func list(most int, of *huma.Schema) *huma.Schema {
+	least := 1
+	return precomputed(&huma.Schema{Type: huma.TypeArray, Items: of, MinItems: &least, MaxItems: &most})
+}
+
+func precomputed(s *huma.Schema) *huma.Schema {
+	s.PrecomputeMessages()
+	return s
 }
 
 // A TimelinePage is a timeline of which Events are those that were asked for.
@@ -165,14 +191,7 @@ func (s *server) ended(id string) error {
 }
 
 func (s *server) timeline(ctx context.Context, in *timelineInput) (*answered, error) {
-	from := 0
-	if in.Cursor != "" {
-		n, err := strconv.Atoi(in.Cursor)
-		if err != nil || n < 0 {
-			return nil, huma.Error422UnprocessableEntity("cursor " + quoted(in.Cursor) + " is not the next of a page")
-		}
-		from = n
-	}
+	from, _ := strconv.Atoi(in.Cursor) // its pattern is checked; "" is the beginning
 	if err := s.ended(in.ID); err != nil {
 		return nil, err
 	}
@@ -219,7 +238,11 @@ func paged(whole *incident.Timeline, in *timelineInput, from int) timelinePage {
 }
 
 func (in *timelineInput) wants(e *incident.TimelineEvent) bool {
-	any := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	return (len(in.Rank) == 0 || e.Rank != nil && slices.Contains(in.Rank, *e.Rank)) &&
-		any(in.Kind, e.Kind) && any(in.Class, e.Class) && any(in.Role, e.Role) && any(in.Attempt, e.Attempt)
+		oneOf(in.Kind, e.Kind) && oneOf(in.Class, e.Class) && oneOf(in.Role, e.Role) && oneOf(in.Attempt, e.Attempt)
+}
+
+// oneOf reports whether v is in a list, or nothing was asked for.
+func oneOf(list []string, v string) bool {
+	return len(list) == 0 || slices.Contains(list, v)
 }

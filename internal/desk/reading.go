@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -20,10 +21,15 @@ const (
 
 // Lines is the window of lines from line n-before to n+after of an artifact, named as the
 // incident names it; offset, where it is not negative, says which line is n. The files are
-// there as soon as the case receives no more, and ErrState is that they are not, or no longer.
+// there as soon as the case receives no more, and ErrState is that they are not, or no longer;
+// ErrNothing is that there is no artifact of this name.
 func (d *Desk) Lines(ctx context.Context, id, artifact string, n, offset int64, before, after int) (*incident.Lines, error) {
 	return read(ctx, d, id, func(ctx context.Context, o engine.Options) (*incident.Lines, error) {
-		return engine.Lines(ctx, o, engine.Place{Artifact: artifact, Line: n, Offset: offset, Before: before, After: after})
+		l, err := engine.Lines(ctx, o, engine.Place{Artifact: artifact, Line: n, Offset: offset, Before: before, After: after})
+		if errors.Is(err, engine.ErrNoLines) {
+			err = fmt.Errorf("%w: %w", err, ErrNothing)
+		}
+		return l, err
 	})
 }
 

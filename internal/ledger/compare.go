@@ -27,7 +27,7 @@ func Compare(a, b incident.Trial) incident.Comparison {
 	}
 	slices.SortStableFunc(c.changes, order)
 	slices.SortStableFunc(c.expected, order)
-	a.Samples, b.Samples = nil, nil
+	a.Samples, b.Samples = []incident.Sample{}, []incident.Sample{}
 	for _, list := range []*[]incident.Change{&c.changes, &c.expected} {
 		if *list == nil {
 			*list = []incident.Change{}

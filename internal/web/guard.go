@@ -167,6 +167,9 @@ func harden(h http.Header) {
 // refuse answers what the guard does not let pass: to a browser that lacks the token with the
 // page that takes it, to programs as the API answers errors, else in a line.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
+	if no.status == http.StatusMethodNotAllowed && w.Header().Get("Allow") == "" {
+		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Connection", "close") // what was to be uploaded is not waited for
 	}
