@@ -107,3 +107,44 @@ func TestRequiredEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestIDs compares encyclopedia/ids.txt, which holds every id ever published, with the
+// entries: an id exists, or names the entry that took its place.
+func TestIDs(t *testing.T) {
+	c, err := Load(os.DirFS(encyclopediaDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(encyclopediaDir, "ids.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		id, successor, retired := strings.Cut(line, " -> ")
+		if listed[id] {
+			t.Errorf("ids.txt lists %s twice", id)
+		}
+		listed[id] = true
+		_, err := c.Entry(id)
+		switch {
+		case retired && err == nil:
+			t.Errorf("ids.txt retires %s, which exists", id)
+		case retired:
+			if _, err := c.Entry(successor); err != nil {
+				t.Errorf("ids.txt: %s has the successor %s, which does not exist", id, successor)
+			}
+		case err != nil:
+			t.Errorf("%s is gone; ids.txt must name its successor", id)
+		}
+	}
+	for _, h := range c.Entries() {
+		if !listed[h.ID] {
+			t.Errorf("ids.txt lacks %s", h.ID)
+		}
+	}
+}

@@ -99,12 +99,18 @@ type Fix struct {
 	Steps []Step `yaml:"steps" json:"steps"`
 }
 
+// A Step is one action. Python that can show itself on any machine says Runs: cpu;
+// Given declares what it needs, and Then what must hold afterwards. Tests run the three
+// one after the other; readers see Code alone.
 type Step struct {
 	Do     string `yaml:"do" json:"do"`
 	Code   string `yaml:"code,omitempty" json:"code,omitempty"`
 	Lang   string `yaml:"lang,omitempty" json:"lang,omitempty"` // python, shell, yaml, json, text
 	Effect string `yaml:"effect" json:"effect"`                 // reads, reversible, changes
 	Level  string `yaml:"level" json:"level"`                   // beginner, advanced
+	Runs   string `yaml:"runs,omitempty" json:"-"`              // "" or cpu
+	Given  string `yaml:"given,omitempty" json:"-"`
+	Then   string `yaml:"then,omitempty" json:"-"`
 }
 
 // A Remedy is the one scoped change, with values of this run.

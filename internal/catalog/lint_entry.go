@@ -162,6 +162,7 @@ func (l *linter) lintExplanation(doc *document, e *Entry) {
 	l.filled(doc, e.Systems, "systems")
 	l.filled(doc, e.Verify, "verify")
 	l.filled(doc, e.Rollback, "rollback")
+	l.filled(doc, e.Escalate, "escalate")
 	l.list(doc, e.SearchKeys, 1, "search")
 	l.list(doc, e.Risks, 1, "risks")
 	l.list(doc, e.Prevention, 1, "prevention")
@@ -190,7 +191,11 @@ func (l *linter) lintExplanation(doc *document, e *Entry) {
 	for i, c := range e.Checklist {
 		l.filled(doc, c.Item, "checklist", i, "item")
 		l.filled(doc, c.How, "checklist", i, "how")
-		l.lintWhen(doc, c.When, "checklist", i, "when")
+		if l.lintWhen(doc, c.When, "checklist", i, "when") {
+			if a, err := compile(c.When); err == nil && len(names(a)) == 0 {
+				l.add(doc, doc.line("checklist", i, "when"), "checklist[%d].when asks for no fact, so no evidence can tick it", i)
+			}
+		}
 	}
 	l.one(doc, e.Rerun.Unchanged, []string{RerunRepeats, RerunElsewhere, RerunMayPass, RerunSafe, RerunUnknown}, "rerun", "unchanged")
 	l.one(doc, e.Rerun.From, []string{FromLatest, FromBefore, FromStart}, "rerun", "from")
@@ -219,20 +224,10 @@ func (l *linter) lintRemedy(doc *document, e *Entry) {
 		}
 		stacks = append(stacks, f.Stack)
 		l.filled(doc, f.Why, "fix", i, "why")
-		if len(f.Steps) == 0 {
-			l.add(doc, doc.line("fix", i), "fix[%d] has no steps", i)
-		}
-		for j, s := range f.Steps {
-			l.filled(doc, s.Do, "fix", i, "steps", j, "do")
-			l.one(doc, s.Effect, effects, "fix", i, "steps", j, "effect")
-			l.one(doc, s.Level, levels, "fix", i, "steps", j, "level")
-			switch {
-			case s.Code != "":
-				l.one(doc, s.Lang, langs, "fix", i, "steps", j, "lang")
-			case s.Lang != "":
-				l.add(doc, doc.line("fix", i, "steps", j, "lang"), "fix[%d].steps[%d] has a lang and no code", i, j)
-			}
-		}
+		l.lintFix(doc, &f, i)
+	}
+	if !slices.ContainsFunc(e.Fix, func(f Fix) bool { return slices.ContainsFunc(f.Steps, func(s Step) bool { return s.Code != "" }) }) {
+		l.add(doc, doc.line("fix"), "fix has no step with code")
 	}
 	if !slices.Contains(stacks, "any") && !slices.Contains(stacks, "pytorch") {
 		l.add(doc, doc.line("fix"), "fix needs a stack any or pytorch")

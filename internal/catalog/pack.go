@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The compiled files are plain text in the order of the Go types, one value to
@@ -16,7 +17,7 @@ import (
 //	int, bool     decimal
 //	list          its length, then the elements
 //	map of texts  its length, then key and value by key
-//	struct        its fields in order
+//	struct        its fields in order, of a Step those before Runs, which only tests read from there on
 //
 // A change of the types changes the format; the files are generated with the
 // program that reads them, and a test compares them.
@@ -69,7 +70,7 @@ func packValue(b []byte, v reflect.Value) ([]byte, error) {
 		}
 		return b, nil
 	case reflect.Struct:
-		for i := range v.NumField() {
+		for i := range packedFields(v.Type()) {
 			if b, err = packValue(b, v.Field(i)); err != nil {
 				return nil, err
 			}
@@ -78,6 +79,23 @@ func packValue(b []byte, v reflect.Value) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("no form for %s", v.Type())
 }
+
+// packedFields is how many of the fields of t are in the compiled form: those before
+// the first that only tests read.
+func packedFields(t reflect.Type) int {
+	if t != stepType {
+		return t.NumField()
+	}
+	return stepFields()
+}
+
+var (
+	stepType   = reflect.TypeFor[Step]()
+	stepFields = sync.OnceValue(func() int {
+		f, _ := stepType.FieldByName("Runs")
+		return f.Index[0]
+	})
+)
 
 func packText(b []byte, s string) ([]byte, error) {
 	if strings.Contains(s, newlineMark) {
@@ -173,7 +191,7 @@ func (u *unpacker) value(v reflect.Value) {
 		}
 		v.Set(reflect.ValueOf(m))
 	case reflect.Struct:
-		for i := range v.NumField() {
+		for i := range packedFields(v.Type()) {
 			u.value(v.Field(i))
 		}
 	default:

@@ -85,7 +85,7 @@ remedy:
 verify: ""          # How does a person see that the cause is gone?
 risks: []           # What can the change break?
 rollback: ""        # How is it undone?
-escalate: ""        # When is this for the administrator or the vendor? Leave the line out if never.
+escalate: ""        # When is this for the administrator, the vendor or a library's maintainers? If never, say so.
 prevention: []      # What keeps it from coming back?
 related: []         # Ids of other entries.
 sources: []         # Documentation, source files with version, papers.

@@ -186,7 +186,7 @@ func lowerFirst(s string) string {
 var loggings = map[string]incident.Edit{
 	"hf":         {Where: "TrainingArguments and a TrainerCallback", From: "logging_nan_inf_filter=True (replaces NaN and Inf losses, so that the curve goes on)", To: "logging_nan_inf_filter=False, and in on_log: if not math.isfinite(logs.get('loss', 0.0)) or not math.isfinite(logs.get('grad_norm', 0.0)): log {'failed_segment': 1} and set control.should_training_stop = True"},
 	"lightning":  {Where: "LightningModule.training_step", From: "self.log('train_loss', loss)", To: "if not torch.isfinite(loss): self.log('failed_segment', 1.0); self.trainer.should_stop = True; return None\nself.log('train_loss', loss)"},
-	"megatron":   {Where: "launch arguments", From: "a step line that leaves out a non-finite loss", To: "--check-for-nan-in-loss-and-grad (stops at the rank and iteration where it begins)"},
+	"megatron":   {Where: "launch arguments", From: "a step line that leaves out a non-finite loss", To: "--log-interval 1 without --no-check-for-nan-in-loss-and-grad (the check stops at the rank and iteration where it begins)"},
 	"deepspeed":  {Where: "the training loop", From: "logging engine.get_global_grad_norm() as it is (a broken norm prints as a finite constant)", To: "log the loss before backward, and stop when it is not finite: if not torch.isfinite(loss): tracker.log({'failed_segment': 1}); break"},
 	"keras":      {Where: "model.fit(callbacks=...)", From: "no guard", To: "callbacks=[keras.callbacks.TerminateOnNaN()] before the tracker's callback"},
 	"jax":        {Where: "the training loop", From: "logging metrics unchecked", To: "if not jnp.isfinite(loss): tracker.log({'failed_segment': 1}, step=step); raise FloatingPointError(f'loss not finite at step {step}')"},
