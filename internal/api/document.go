@@ -2,9 +2,7 @@ package api
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"reflect"
@@ -84,9 +82,6 @@ func (s *server) publish() error {
 	all := s.api.OpenAPI().Components.Schemas.Map()
 	for _, name := range published {
 		b, err := docs.Schemas.ReadFile(name + ".schema.json")
-		if errors.Is(err, fs.ErrNotExist) {
-			b, err = []byte(`{"type":"object","$defs":{"casefile":{"type":"object"}}}`), nil
-		}
 		if err != nil {
 			return fmt.Errorf("read published schema: %w", err)
 		}

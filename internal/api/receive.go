@@ -127,9 +127,21 @@ func partName(p *multipart.Part) string {
 	return strings.ReplaceAll(params["filename"], `\`, "/")
 }
 
+// A fileName is the name of a file of a case. desk.CheckName has the last word.
+type fileName string
+
+func (fileName) Schema(huma.Registry) *huma.Schema {
+	least, most := 1, 1024
+	return precomputed(&huma.Schema{
+		Type: huma.TypeString, MinLength: &least, MaxLength: &most,
+		Pattern:     `^[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$`,
+		Description: "Relative, with slashes, without . and .. elements, in UTF-8; an element has at most 255 bytes and is no name that Windows has for a device.",
+	})
+}
+
 type putInput struct {
-	ID   string `path:"id" doc:"Of the case." maxLength:"128"`
-	Name string `path:"name" doc:"Of the file: relative, with slashes (as / or %2F), without . and .. elements." maxLength:"1024" example:"logs/rank_0.log"`
+	ID   string   `path:"id" doc:"Of the case." maxLength:"128"`
+	Name fileName `path:"name" doc:"Of the file, with slashes as / or %2F." example:"logs/rank_0.log"`
 }
 
 func (s *server) registerUpload() {
@@ -152,9 +164,9 @@ func (s *server) putFile(ctx context.Context, in *putInput) (*answered, error) {
 		return nil, problem(err)
 	}
 	b := c.body(s)
-	n, err := s.Desk.Put(ctx, in.ID, in.Name, b)
+	n, err := s.Desk.Put(ctx, in.ID, string(in.Name), b)
 	if err != nil {
 		return nil, problem(err)
 	}
-	return s.sendJSON(ctx, http.StatusCreated, incident.CaseFile{Name: in.Name, Bytes: n, Whole: true}, nil)
+	return s.sendJSON(ctx, http.StatusCreated, incident.CaseFile{Name: string(in.Name), Bytes: n, Whole: true}, nil)
 }

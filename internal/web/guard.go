@@ -164,11 +164,35 @@ func harden(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
+// allowed lists the methods of the address of a request whose own method is not used at all: below
+// /v1/ those that the API has for it.
+func (s *site) allowed(r *http.Request) string {
+	if isAPI(r.URL.Path) && s.API != nil {
+		h := headers{}
+		s.API.ServeHTTP(h, r)
+		if a := http.Header(h).Get("Allow"); a != "" {
+			return a
+		}
+	}
+	return "GET, HEAD, POST"
+}
+
+// Headers takes what is answered, and keeps its headers only.
+type headers http.Header
+
+func (h headers) Header() http.Header         { return http.Header(h) }
+func (h headers) Write(b []byte) (int, error) { return len(b), nil }
+func (h headers) WriteHeader(int)             {}
+
+func isAPI(path string) bool {
+	return strings.HasPrefix(path, "/v1/") || path == "/openapi.json" || path == "/openapi.yaml"
+}
+
 // refuse answers what the guard does not let pass: to a browser that lacks the token with the
 // page that takes it, to programs as the API answers errors, else in a line.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	if no.status == http.StatusMethodNotAllowed && w.Header().Get("Allow") == "" {
-		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE")
+		w.Header().Set("Allow", s.allowed(r))
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Connection", "close") // what was to be uploaded is not waited for
@@ -177,7 +201,7 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="inquest"`)
 	}
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/openapi.json":
+	case isAPI(r.URL.Path):
 		b, _ := json.Marshal(map[string]any{"status": no.status, "title": http.StatusText(no.status), "detail": no.says})
 		s.send(w, r, no.status, "application/problem+json", append(b, '\n'))
 	case no.status == http.StatusUnauthorized && strings.Contains(r.Header.Get("Accept"), "text/html"):
