@@ -71,6 +71,7 @@ type putting struct {
 	c       *held
 	name    string
 	written time.Time
+	again   bool  // part of it came before
 	came    int64 // bytes, for all of which room was taken
 	file    *os.File
 }
@@ -95,6 +96,7 @@ func (p *putting) begin(id string) error {
 	}
 	c.own()
 	if i, ok := c.at[p.name]; ok && !c.files[i].Whole && !c.coming[p.name] {
+		p.again = true
 		d.free(c, c.files[i].Bytes)
 		c.files[i].Bytes = 0
 		c.limits = slices.DeleteFunc(c.limits, func(s string) bool { return s == cut(p.name) })
@@ -204,16 +206,18 @@ func (p *putting) create() error {
 		return err
 	}
 	return p.within(func(root *os.Root) error {
-		if dir := path.Dir(p.name); dir != "." {
-			if err := root.MkdirAll(dir, 0o700); err != nil {
+		if p.again {
+			if err := root.Remove(p.name); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
-		if err := root.Remove(p.name); err != nil && !errors.Is(err, os.ErrNotExist) { // what came of it before
-			return err
-		}
+		const mode = os.O_WRONLY | os.O_CREATE | os.O_EXCL | noFollow
 		var err error
-		p.file, err = root.OpenFile(p.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
+		if p.file, err = root.OpenFile(p.name, mode, 0o600); errors.Is(err, os.ErrNotExist) { // the first of its folder
+			if err = root.MkdirAll(path.Dir(p.name), 0o700); err == nil {
+				p.file, err = root.OpenFile(p.name, mode, 0o600)
+			}
+		}
 		return err
 	})
 }
