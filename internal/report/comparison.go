@@ -315,8 +315,8 @@ type comparisonPage struct {
 // comparisonSections are the parts of the page in order, each a template of that name.
 var comparisonSections = []part{{"changes", "What changed"}, {"figures", "Side by side"}, {"unknown", "Not compared"}, {"expected", "As any two runs differ, and no change"}}
 
-// comparisonPageOf is c as its page shows it. Before and after name its sides, and changed heads
-// what differs.
+// comparisonPageOf is c as its page shows it. Before and after name its sides, as they are to
+// stand there, and changed heads what differs.
 func comparisonPageOf(c *incident.Comparison, changed, before, after string) (*comparisonPage, *template.Template, error) {
 	v := newComparisonView(c)
 	p := &comparisonPage{Title: v.title(), Tone: "plain", Schema: v.Schema, Verdict: v.lines(), Changed: changed, Changes: changeLines(v.Changes), Unknown: v.Unknown, Expected: changeLines(v.Expected), Rows: v.rows()}
@@ -327,7 +327,7 @@ func comparisonPageOf(c *incident.Comparison, changed, before, after string) (*c
 		p.Tone = "bad"
 	}
 	for _, c := range comparisonColumns {
-		p.Titles = append(p.Titles, c.title)
+		p.Titles = append(p.Titles, upper(c.title))
 	}
 	p.Titles[1], p.Titles[2] = before, after
 	t, err := template.New("comparison").Funcs(template.FuncMap{"sentence": sentence, "upper": upper}).ParseFS(assets, "assets/shared/*.html", "assets/comparison/*.html")
@@ -340,7 +340,7 @@ func comparisonPageOf(c *incident.Comparison, changed, before, after string) (*c
 
 // writeComparisonHTML writes one page without a script.
 func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
-	p, t, err := comparisonPageOf(c, comparisonSections[0].title, comparisonColumns[1].title, comparisonColumns[2].title)
+	p, t, err := comparisonPageOf(c, comparisonSections[0].title, upper(comparisonColumns[1].title), upper(comparisonColumns[2].title))
 	if err != nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func writeComparisonHTML(w io.Writer, c *incident.Comparison, _ Options) error {
 
 // ComparisonPartsOf is what the HTML report of a comparison consists of.
 func ComparisonPartsOf(c *incident.Comparison) (*Parts, error) {
-	p, _, err := comparisonPageOf(c, comparisonSections[0].title, comparisonColumns[1].title, comparisonColumns[2].title)
+	p, _, err := comparisonPageOf(c, comparisonSections[0].title, upper(comparisonColumns[1].title), upper(comparisonColumns[2].title))
 	if err != nil {
 		return nil, err
 	}

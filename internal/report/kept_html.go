@@ -132,10 +132,10 @@ func EnvironmentPairs(e *incident.Environment) []Pair {
 // CommandLine is a command as a shell takes it, on one line and printable.
 func CommandLine(args []string) string { return oneLine(commandLine(args)) }
 
-// TrialWords are a trial in one line: when it began, what made it, its result.
+// TrialWords are a trial in one line: when it began, what made it, its result, its id.
 func TrialWords(t *incident.Trial) string {
 	v := comparisonView{}
-	return oneLine(stampWords(t.Begun) + ", " + t.By + ", " + v.result(t))
+	return oneLine(stampWords(t.Begun) + ", " + t.By + ", " + v.result(t) + ", " + t.ID)
 }
 
 // Stamp is a time in RFC 3339 as reports print it.

@@ -29,11 +29,11 @@ type bothPage struct {
 
 // A bothRow is what both sides say of one thing.
 type bothRow struct {
-	Label   string
-	A, B    [][]explain.Piece
-	LinkA   *link // before what A says
-	LinkB   *link
-	Differs bool
+	Label string
+	A, B  [][]explain.Piece
+	LinkA *link // before what A says
+	LinkB *link
+	Same  bool // both say the same
 }
 
 // A namedRow is a row with the names of both sides, for pages too narrow for columns.
@@ -241,7 +241,7 @@ func (s *site) sideBySide(p *incidentsPage, x, y *incident.Kept) error {
 	row := func(label, a, b string) {
 		a, b = report.OneLine(a), report.OneLine(b)
 		if a != "" || b != "" {
-			p.Rows = append(p.Rows, bothRow{Label: label, A: prose(a), B: prose(b), Differs: a != b})
+			p.Rows = append(p.Rows, bothRow{Label: label, A: prose(a), B: prose(b), Same: a == b})
 		}
 	}
 	row("What failed", x.Title, y.Title)
@@ -249,7 +249,7 @@ func (s *site) sideBySide(p *incidentsPage, x, y *incident.Kept) error {
 	row("Status", hx.StatusWords(), hy.StatusWords())
 	row("Why it stands so", x.Says, y.Says)
 	cause := bothRow{Label: "Cause", LinkA: hx.Cause, LinkB: hy.Cause, A: prose(hx.Sure), B: prose(hy.Sure)}
-	cause.Differs = (hx.Cause == nil) != (hy.Cause == nil) || hx.Cause != nil && *hx.Cause != *hy.Cause
+	cause.Same = hx.Sure == hy.Sure && (hx.Cause == nil) == (hy.Cause == nil) && (hx.Cause == nil || *hx.Cause == *hy.Cause)
 	p.Rows = append(p.Rows, cause)
 	row("Fix", hx.Fix, hy.Fix)
 	row("Scenario", x.Scenario, y.Scenario)

@@ -42,8 +42,7 @@ type incidentListPage struct {
 	Hidden   int
 	Closed   int // hidden because they are closed
 	Trials   int
-	Choices  []choice // to compare two
-	Two      bool     // there are two
+	A, B     []choice // two to compare; none where there are not two
 	Before   string   // path of the page before, "" on the first
 	After    string
 	Problems []string
@@ -75,10 +74,13 @@ func (s *site) incidents(w http.ResponseWriter, r *http.Request) error {
 	if state := q.Get("status"); slices.Contains(ledger.States, state) {
 		f.States = []string{state}
 	}
-	p := incidentListPage{Store: report.OneLine(s.Store.Dir()), Scenario: scenario, All: f.All, Empty: len(l.Incidents) == 0, Trials: l.Trials, Choices: incidentChoices(l, ""), Two: len(l.Incidents) > 1,
+	p := incidentListPage{Store: report.OneLine(s.Store.Dir()), Scenario: scenario, All: f.All, Empty: len(l.Incidents) == 0, Trials: l.Trials,
 		Filtered: len(f.States) > 0 || scenario != "" || f.All, Problems: lines(l.Problems)}
 	for _, state := range ledger.States {
 		p.States = append(p.States, option{state, state, slices.Contains(f.States, state)})
+	}
+	if len(l.Incidents) > 1 {
+		p.A, p.B = incidentChoices(l, l.Incidents[1].ID), incidentChoices(l, l.Incidents[0].ID)
 	}
 	for i := range l.Incidents {
 		if l.Incidents[i].Closed {

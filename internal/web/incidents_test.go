@@ -175,7 +175,7 @@ func TestCompareIncidents(t *testing.T) {
 	wants(t, v.get(200, "/incidents/compare?a="+first), "Choose two incidents")
 	wants(t, v.get(200, "/incidents/compare?a="+first+"&b=ta-1"), "one incident twice")
 	page := v.get(200, "/incidents/compare?a="+second+"&b="+first)
-	wants(t, page, "Tried to allocate 2.00 GiB", "Tried to allocate 7.00 GiB", "train.py → eval.py", "What differs between the runs that failed", "Neither was made to mend the other", `<option value="`+second+`" selected>`, "nodeta-1", "nodetb-1", `class="differs"`)
+	wants(t, page, "Tried to allocate 2.00 GiB", "Tried to allocate 7.00 GiB", "train.py → eval.py", "What differs between the runs that failed", "Neither was made to mend the other", `<option value="`+second+`" selected>`, "nodeta-1", "nodetb-1", ">same<", "What failed</th>")
 	if strings.Contains(page, "take it back") {
 		t.Error("two incidents are compared as a failure and its remedy")
 	}

@@ -125,7 +125,7 @@ def compare_two_incidents(site):
     site.visit("/incidents")
     expect(site.page.get_by_role("row")).to_have_count(3)
     site.look("incidents")
-    for label, n in (("This incident", 0), ("With this one", 1)):
+    for label, n in (("This incident", 1), ("With this one", 2)):
         site.page.get_by_label(label).select_option(index=n)
     site.page.get_by_role("button", name="Compare").click()
     expect(site.page.get_by_role("heading", level=1)).to_have_text("Compare two incidents")
@@ -153,4 +153,52 @@ def an_incident_and_a_note(site):
     expect(acts).not_to_contain_text("abcdefghijklmnopqrstuvwxyz01234567")
 
 
-SCENARIOS = [search_and_copy_a_fix, stacks_by_keyboard, paste_an_error, decide_and_compare, tables_of_codes, compare_two_incidents, an_incident_and_a_note]
+def reach(site, selector, most=60):
+    """Presses Tab until the focus is on what selector means."""
+    for _ in range(most):
+        site.page.keyboard.press("Tab")
+        if site.page.evaluate("(s) => document.activeElement.matches(s)", selector):
+            return
+    raise AssertionError(f"{most} tabs do not reach {selector}")
+
+
+def by_keyboard_alone(site):
+    site.visit("/incidents")
+    reach(site, "#search")
+    site.page.keyboard.type("cuda out of memory fragmentation")
+    site.page.keyboard.press("Enter")
+    site.page.wait_for_url("**/search?q=*")
+    reach(site, ".skip")
+    site.page.keyboard.press("Enter")
+    reach(site, ".found a")
+    site.page.keyboard.press("Enter")
+    site.page.wait_for_url("**/encyclopedia/*")
+    reach(site, "#the-fix-by-stack button.copy", 120)
+    site.page.keyboard.press("Enter")
+    expect(site.page.locator("#said")).to_have_text("Copied.")
+    incidents(site)
+    site.visit("/incidents")
+    reach(site, ".incidents a")
+    site.page.keyboard.press("Enter")
+    site.page.wait_for_url("**/incidents/i-*")
+    reach(site, "#note textarea")
+    site.page.keyboard.type("seen again on node7")
+    reach(site, "#note button")
+    site.page.keyboard.press("Enter")
+    expect(site.page.locator("#acts")).to_contain_text("seen again on node7")
+    assert site.page.url.endswith("#acts")
+    site.page.locator("details.diagnosis > summary").focus()
+    site.page.keyboard.press("Enter")
+    expect(site.page.locator("details.diagnosis #evidence")).to_be_visible()
+    site.look("incident-noted")
+
+
+def nothing_is_kept(site):
+    site.visit("/encyclopedia/no-such-entry")
+    expect(site.page.get_by_role("alert")).to_contain_text("no entry of that name")
+    site.visit("/incidents/i-nonesuch")
+    expect(site.page.get_by_role("heading", level=1)).to_have_text("There is no such incident")
+    site.expected("status of 404")
+
+
+SCENARIOS = [search_and_copy_a_fix, stacks_by_keyboard, paste_an_error, decide_and_compare, tables_of_codes, compare_two_incidents, an_incident_and_a_note, by_keyboard_alone, nothing_is_kept]
