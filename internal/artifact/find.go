@@ -56,7 +56,7 @@ func Find(ctx context.Context, paths []string, name string, o Options) (*Found, 
 func (w *walker) find(ctx context.Context, paths []string, name string, f *found) (*File, error) {
 	var roots []root
 	for _, p := range paths {
-		if p == "-" {
+		if p == "-" || !w.mayHold(p, name) {
 			continue
 		}
 		r, err := w.roots([]string{p}, f)
@@ -94,23 +94,49 @@ func leadsTo(path, name string) bool {
 	return path == name || strings.HasPrefix(name, path) && name[len(path)] == '!'
 }
 
+// mayHold reports whether what a named path leads to can have an artifact of the name: it saves
+// resolving thousands of paths for one.
+func (w *walker) mayHold(p, name string) bool {
+	if strings.ContainsAny(p, "*?[") {
+		return true
+	}
+	shown := filepath.ToSlash(filepath.Clean(w.o.Name(p)))
+	return leadsTo(printable(shown), name) || strings.HasPrefix(unquoted(name), inFolder(shown))
+}
+
+// inFolder is how the names of what lies in a folder begin.
+func inFolder(shown string) string {
+	switch {
+	case shown == ".":
+		return ""
+	case strings.HasSuffix(shown, "/"):
+		return shown
+	}
+	return shown + "/"
+}
+
+// unquoted is an artifact's name as it is on the disk, as far as the file goes; "" where it can be
+// none.
+func unquoted(name string) string {
+	if !strings.HasPrefix(name, `"`) {
+		return name
+	}
+	q, err := strconv.QuotedPrefix(name)
+	if err != nil {
+		return name
+	}
+	raw, err := strconv.Unquote(q)
+	if err != nil {
+		return ""
+	}
+	return raw
+}
+
 // below lists the regular files in a named folder by which an artifact can have the name: the
 // name may hold a ! that belongs to the file, and one that leads into an archive.
 func below(r root, name string) []candidate {
-	raw := name // as on the disk, as far as the file goes
-	if q, err := strconv.QuotedPrefix(name); err == nil && strings.HasPrefix(name, `"`) {
-		if raw, err = strconv.Unquote(q); err != nil {
-			return nil
-		}
-	}
-	shown := filepath.ToSlash(r.path)
-	switch {
-	case shown == ".":
-		shown = ""
-	case !strings.HasSuffix(shown, "/"):
-		shown += "/"
-	}
-	rest, ok := strings.CutPrefix(raw, shown)
+	shown := inFolder(filepath.ToSlash(r.path))
+	rest, ok := strings.CutPrefix(unquoted(name), shown)
 	if !ok || rest == "" {
 		return nil
 	}

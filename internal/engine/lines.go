@@ -40,7 +40,7 @@ var ErrNoLines = artifact.ErrNoArtifact
 // more of a large plain file than it must. An artifact that has no lines, or that cannot be opened
 // again, gives an empty window with the reason among its limits; the error is ErrNoLines, or ctx's.
 func Lines(ctx context.Context, o Options, p Place) (*incident.Lines, error) {
-	p.Line, p.Offset = max(p.Line, 0), max(p.Offset, -1)
+	p.Line, p.Offset = min(max(p.Line, 0), 1<<60), max(p.Offset, -1)
 	if p.Line == 0 && p.Offset < 0 {
 		p.Line = 1
 	}

@@ -20,8 +20,12 @@ const (
 	lineHead   = 6 << 10 // of its begin
 	lineTail   = 6 << 10 // of its end
 	lineMiddle = 6 << 10 // around the byte that was asked for
-	lineToken  = 2 << 10 // what a cut may leave of a secret without a blank in it
+	lineToken  = 2 << 10 // what goes at a cut where the words are too long to go whole
+	lineLeft   = 256     // what must be left where a word goes whole
 )
+
+// blanks end words.
+const blanks = " \t,;"
 
 // A rawLine is what is kept of a line while it is read, without its end.
 type rawLine struct {
@@ -99,7 +103,7 @@ func clip(b []byte, cutBefore, cutBehind bool) (string, int64) {
 	s := cleanTo(b, most)
 	all := len(s)
 	if cutBefore {
-		if i := strings.IndexAny(s[:min(len(s), lineToken)], " \t,;"); i >= 0 {
+		if i := strings.IndexAny(s, blanks); i >= 0 && i < len(s)-lineLeft {
 			s = s[i+1:]
 		} else {
 			s = strings.ToValidUTF8(s[min(len(s), lineToken):], "")
@@ -107,11 +111,10 @@ func clip(b []byte, cutBefore, cutBehind bool) (string, int64) {
 		s = "…" + s
 	}
 	if cutBehind {
-		from := max(len(s)-lineToken, 0)
-		if i := strings.LastIndexAny(s[from:], " \t,;"); i >= 0 {
-			s = s[:from+i]
+		if i := strings.LastIndexAny(s, blanks); i >= lineLeft {
+			s = s[:i]
 		} else {
-			s = strings.ToValidUTF8(s[:from], "")
+			s = strings.ToValidUTF8(s[:max(len(s)-lineToken, 0)], "")
 		}
 	}
 	if len(s) > maxLineText {
