@@ -69,6 +69,7 @@ func (s *Study) story(ctx context.Context, inc *incident.Incident, max int) (*in
 			}
 			items = slices.Insert(items, at, l)
 		}
+		items = s.explained(c, items)
 		events := s.parts(c, items, last)
 		repeats(events)
 		ranks := map[int]bool{}
@@ -118,6 +119,54 @@ func (s *Study) story(ctx context.Context, inc *incident.Incident, max int) (*in
 		e.Text = clipped(e.Text)
 	}
 	return out, nil
+}
+
+// explained moves what another event explains behind it, where nothing else orders the two, and
+// with it what its process told afterwards.
+func (s *Study) explained(c *diagnose.Case, items []*timeline.Item) []*timeline.Item {
+	type process struct{ source, rank, local int }
+	of := func(it *timeline.Item) process { return process{it.Source, it.Who.Rank, it.Who.LocalRank} }
+	in := make(map[*timeline.Item]bool, len(items))
+	for _, it := range items {
+		in[it] = true
+	}
+	waits := map[process]*timeline.Item{}           // for what its lines wait
+	behind := map[*timeline.Item][]*timeline.Item{} // that wait for it
+	put := make(map[*timeline.Item]bool, len(items))
+	out := make([]*timeline.Item, 0, len(items))
+	var take func(it *timeline.Item)
+	take = func(it *timeline.Item) {
+		p := of(it)
+		if by := waits[p]; by != nil && it.Source >= 0 {
+			behind[by] = append(behind[by], it)
+			return
+		}
+		if l := c.LinkOf(it); l != nil && in[l.By] && !put[l.By] && l.By != it && of(l.By) != p && it.Source >= 0 && (l.By.Source < 0 || s.Timeline.Apart(l.By, it)) {
+			waits[p] = l.By
+			behind[l.By] = append(behind[l.By], it)
+			return
+		}
+		out, put[it] = append(out, it), true
+		list := behind[it]
+		delete(behind, it)
+		for _, x := range list {
+			delete(waits, of(x))
+		}
+		for _, x := range list {
+			take(x)
+		}
+	}
+	for _, it := range items {
+		take(it)
+	}
+	if len(out) < len(items) { // they wait for each other
+		for _, it := range items {
+			if !put[it] {
+				out = append(out, it)
+			}
+		}
+	}
+	return out
 }
 
 // homes says in which attempt a record of the machine is shown: that of the verdict where it can

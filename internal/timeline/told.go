@@ -39,14 +39,14 @@ func (t *Timeline) PointItem(s *evidence.Series, p evidence.Point, attempt int) 
 
 // Told orders the events of one attempt as they were told: by the time of their lines,
 // corrected by what ties the clocks of the hosts, each file's lines of one process as they
-// stand. A line without a time stands with the one before it in its file. Where nothing orders
-// two of them, they stand by artifact and place; files that carry no time come first.
+// stand. A line without a time stands with the one before it in its file, be that an event or a
+// logged value. Where nothing orders two of them, they stand by artifact and place; files that
+// carry no time come first.
 func (t *Timeline) Told(items []*Item) []*Item {
 	type spot struct {
 		at, from int64 // its time, and its place in the file
 		it       *Item
 	}
-	form := t.form(items)
 	out := make([]spot, len(items))
 	for i, it := range items {
 		out[i] = spot{unplaced, 0, it}
@@ -54,32 +54,33 @@ func (t *Timeline) Told(items []*Item) []*Item {
 	slices.SortStableFunc(out, func(a, b spot) int {
 		return cmp.Or(cmp.Compare(a.it.Source, b.it.Source), inFile(a.it, b.it))
 	})
-	shift := t.shifts()
+	told := t.tellers(items)
 	type process struct{ rank, local int }
 	for from := 0; from < len(out); {
+		src := out[from].it.Source
 		to := from + 1
-		for to < len(out) && out[to].it.Source == out[from].it.Source {
+		for to < len(out) && out[to].it.Source == src {
 			to++
 		}
 		last := map[process]int64{}
 		file := unplaced // the time of the line before
+		values := told.values(src, out[from].it.Attempt)
 		for i := from; i < to; i++ {
 			x := &out[i]
 			x.from = int64(i)
+			for len(values) > 0 && values[0].offset < x.it.Span.Offset {
+				file = max(file, values[0].at)
+				values = values[1:]
+			}
 			p := process{x.it.Who.Rank, x.it.Who.LocalRank}
 			before, ok := last[p]
 			if !ok {
 				before = unplaced
 			}
-			switch s := x.it.Stamp; {
-			case form.fits(s):
-				at := s.Time
-				if x.it.clock >= 0 {
-					at = at.Add(-shift[x.it.clock])
-				}
-				x.at = max(before, at.UnixMicro())
+			if at, ok := told.time(x.it.Stamp, x.it.clock); ok {
+				x.at = max(before, at)
 				file = x.at
-			default:
+			} else {
 				x.at = max(before, file)
 			}
 			last[p] = x.at
@@ -94,16 +95,16 @@ func (t *Timeline) Told(items []*Item) []*Item {
 	slices.SortStableFunc(out, func(a, b spot) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.it.Source, b.it.Source), cmp.Compare(a.from, b.from))
 	})
-	told := make([]*Item, len(out))
+	order := make([]*Item, len(out))
 	for i := range out {
-		told[i] = out[i].it
+		order[i] = out[i].it
 	}
-	for i := range told { // steps and counts of the tracker order what times do not
-		for j := i; j > 0 && i-j < maxBack && t.toldBefore(told[j], told[j-1]) == Before; j-- {
-			told[j], told[j-1] = told[j-1], told[j]
+	for i := range order { // steps, and counts of a tracker, order what times do not
+		for j := i; j > 0 && i-j < maxBack && t.toldBefore(order[j], order[j-1]) == Before; j-- {
+			order[j], order[j-1] = order[j-1], order[j]
 		}
 	}
-	return told
+	return order
 }
 
 // inFile orders two events of one file by place.
@@ -138,47 +139,101 @@ func (t *Timeline) toldBefore(a, b *Item) Relation {
 	return r
 }
 
-// A stampForm is how times are written that can be compared as they stand.
-type stampForm struct {
-	clock          string
-	noDate, noYear bool
+// A teller reads times as they can be compared.
+type teller struct {
+	t     *Timeline
+	clock string // of the stamps that count
+	dates bool   // they have one
+	year  int    // of those that name none
+	shift []time.Duration
 }
 
-func (f stampForm) fits(s evidence.Stamp) bool {
-	return s.Known() && f == (stampForm{s.Clock, s.NoDate, s.NoYear})
-}
-
-// form is the commonest one among the events; of a clock that is no wall clock only where all
-// events are of one file.
-func (t *Timeline) form(items []*Item) stampForm {
-	count := map[stampForm]int{}
-	one := true
+// tellers chooses the sort of times that is compared: dates where there are any, else times of
+// the day; another clock than the wall's only where all events are of one file.
+func (t *Timeline) tellers(items []*Item) *teller {
+	x := &teller{t: t, clock: "wall", year: t.year(), shift: t.shifts()}
+	one, seen := true, map[int]bool{}
+	days, other := false, ""
+	see := func(s evidence.Stamp) {
+		switch {
+		case usable(s):
+			x.dates = true
+			if x.year == 0 && !s.NoYear {
+				x.year = s.Time.Year()
+			}
+		case s.Known() && s.Clock == "wall":
+			days = true
+		case s.Known():
+			other = s.Clock
+		}
+	}
 	for _, it := range items {
 		one = one && it.Source == items[0].Source
-		if it.Stamp.Known() {
-			count[stampForm{it.Stamp.Clock, it.Stamp.NoDate, it.Stamp.NoYear}]++
-		}
-	}
-	var best stampForm
-	less := func(a, b stampForm) bool {
-		order := func(f stampForm) int {
-			n := 0
-			if f.noDate {
-				n += 2
+		see(it.Stamp)
+		if !seen[it.Source] && it.Source >= 0 {
+			seen[it.Source] = true
+			for _, s := range t.Sources[it.Source].Series {
+				if s.Count > 0 {
+					see(s.First.When())
+					see(s.Last.When())
+				}
 			}
-			if f.noYear {
-				n++
+		}
+	}
+	if !x.dates && !days && one {
+		x.clock = other
+	}
+	return x
+}
+
+// time is when a stamp was, in microseconds by the clock that saw the most.
+func (x *teller) time(s evidence.Stamp, clock int) (int64, bool) {
+	if !s.Known() || s.Clock != x.clock || x.clock == "wall" && s.NoDate == x.dates {
+		return 0, false
+	}
+	at := dated(s, x.year)
+	if clock >= 0 {
+		at = at.Add(-x.shift[clock])
+	}
+	return at.UnixMicro(), true
+}
+
+// A timed is the place of a logged value, and when it was.
+type timed struct{ offset, at int64 }
+
+// maxTimed bounds the series of a file whose values lend their times to events without one.
+const maxTimed = 16
+
+// values are the places and times of a file's logged values, in order.
+func (x *teller) values(src, attempt int) []timed {
+	if src < 0 {
+		return nil
+	}
+	var out []timed
+	for n, s := range x.t.Sources[src].Series {
+		if n == maxTimed {
+			break
+		}
+		first := true
+		clock := evidence.None
+		for p := range s.All() {
+			st := p.When()
+			if !st.Known() {
+				continue
 			}
-			return n
+			if first {
+				first = false
+				if it := x.t.PointItem(s, p, attempt); it != nil {
+					clock = it.clock
+				}
+			}
+			if at, ok := x.time(st, clock); ok {
+				out = append(out, timed{p.Offset, at})
+			}
 		}
-		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(order(b), order(a)), cmp.Compare(b.clock, a.clock)) < 0
 	}
-	for f := range count {
-		if (f.clock == "wall" || one) && less(best, f) {
-			best = f
-		}
-	}
-	return best
+	slices.SortFunc(out, func(a, b timed) int { return cmp.Or(cmp.Compare(a.offset, b.offset), cmp.Compare(a.at, b.at)) })
+	return out
 }
 
 // shifts says of each clock how far it is ahead of that which saw the most, 0 where nothing
