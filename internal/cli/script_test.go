@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(tests{m}, map[string]func(){
 		"inquest": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"trainer": trainer,
+		"agent":   agent,
 	})
 }
 

@@ -77,7 +77,7 @@ func (s *storm) fill(v reflect.Value) {
 // string is a hostile text. One in eight is a plain word: a state, a kind.
 func (s *storm) string() string {
 	if s.IntN(8) == 0 {
-		return []string{"", "failed", "established", "text", "unknown", "device_out_of_memory", "rank_0.log"}[s.IntN(7)]
+		return []string{"", "failed", "established", "text", "unknown", "device_oom", "rank_0.log"}[s.IntN(7)]
 	}
 	h := hostile[s.IntN(len(hostile))] + s.text
 	if s.IntN(4) == 0 {

@@ -17,7 +17,7 @@ type timelineIn struct {
 	From    int    `json:"from,omitempty" jsonschema:"place of the first event in what the filters leave, 0 is the first; next of an answer continues"`
 	Count   int    `json:"count,omitempty" jsonschema:"events at most; 0 is as many as an answer holds"`
 	Rank    *int   `json:"rank,omitempty" jsonschema:"only events of this global rank"`
-	Kind    string `json:"kind,omitempty" jsonschema:"only events of this kind, as device_out_of_memory"`
+	Kind    string `json:"kind,omitempty" jsonschema:"only events of this kind, as device_oom"`
 	Role    string `json:"role,omitempty" jsonschema:"only events of this role: first, rival, followed, recovered, last_good or other"`
 	Attempt string `json:"attempt,omitempty" jsonschema:"only events of this attempt"`
 }

@@ -51,7 +51,7 @@ func failures(t testing.TB, s *store.Store, note string) string {
 		}
 		for _, r := range []incident.Record{
 			{At: begun, Kind: incident.RecordEnded, Ended: &incident.Ended{At: begun, Exit: incident.Exit{Status: 1}, LogBytes: 10}},
-			{At: begun, Kind: incident.RecordVerdict, Verdict: &incident.TrialVerdict{Result: incident.OutOfMemory, Class: "device_memory", Kind: "device_out_of_memory",
+			{At: begun, Kind: incident.RecordVerdict, Verdict: &incident.TrialVerdict{Result: incident.OutOfMemory, Class: "device_memory", Kind: "device_oom",
 				Cause: "batch-or-activation-too-large", Standing: incident.Supported, Fingerprint: "f1", Text: "Memory of the device ran out."}},
 		} {
 			if err := w.Put(r); err != nil {
