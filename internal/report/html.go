@@ -340,7 +340,7 @@ func (v *view) funcs() template.FuncMap {
 		"cites": v.cites, "cause": causeWords, "kind": kindWords, "near": v.w.near, "onCall": onCall, "decisions": v.w.decisions,
 		"ranks": ranksWords, "groups": func() []incident.Group { return groupsOf(v.Incident) }, "group": func(g incident.Group) string { _, text := groupWords(g); return text },
 		"groupName": func(g incident.Group) string { name, _ := groupWords(g); return name }, "bytes": evidence.Bytes, "good": v.w.goodWords, "bracket": v.w.bracketWords, "time": timeWords, "upper": upper,
-		"tool": toolWords, "sentence": sentence,
+		"tool": toolWords, "sentence": sentence, "checks": func() checks { return checksOf(v.Checklist) },
 		"tags": func(r *incident.Remedy) string { return strings.Join(remedyTags(r), ", ") }, "details": remedyDetails, "expected": expected, "place": editPlace,
 		"attempt": v.w.attemptWords, "read": v.w.readWords, "names": func() []string { return factNames(v.Incident) }, "ruledOut": ruledOut,
 		"tone": func(s string) string { return standingTones[s] }, "join": func(s []string) string { return listed(s, 4) },

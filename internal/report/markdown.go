@@ -537,18 +537,21 @@ func (d *document) checklist(inc *incident.Incident) {
 	if len(inc.Checklist) == 0 {
 		return
 	}
+	c := checksOf(inc.Checklist)
 	d.heading(2, "To confirm")
-	for _, c := range inc.Checklist {
-		switch {
-		case c.State == "yes":
-			d.item("- [x] ", "", c.Item)
-		case c.State == "no":
-			d.item("- [ ] ", "**does not hold:** ", c.Item)
-		case c.How != "":
-			d.item("- [ ] ", "", c.Item+": "+c.How)
-		default:
-			d.item("- [ ] ", "", c.Item)
+	d.paragraph(c.Progress() + ": " + c.Detail() + ".")
+	for _, x := range c.Left {
+		if x.How != "" {
+			x.Item += ": " + x.How
 		}
+		d.item("- [ ] ", "", x.Item)
+	}
+	for _, x := range c.Answered {
+		mark := "- [x] "
+		if x.State == "no" {
+			mark = "- [ ] **does not hold:** "
+		}
+		d.statement(mark, incident.Statement{Text: x.Item, Spans: x.Spans})
 	}
 }
 

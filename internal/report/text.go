@@ -435,14 +435,18 @@ func (p *page) checklist(inc *incident.Incident) {
 	if len(inc.Checklist) == 0 {
 		return
 	}
-	p.section("To confirm")
+	c := checksOf(inc.Checklist)
+	p.section("To confirm: " + c.Progress())
 	p.at(7, func() {
-		for _, c := range inc.Checklist {
-			t := c.Item
-			if c.State == "unknown" && c.How != "" {
-				t += ": " + c.How
+		for _, x := range c.Left {
+			t := x.Item
+			if x.How != "" {
+				t += ": " + x.How
 			}
-			p.para(2, checkMark(c.State)+" ", t)
+			p.para(2, checkMark(x.State)+" ", t)
+		}
+		for _, x := range c.Answered {
+			p.para(2, checkMark(x.State)+" ", p.withCite(incident.Statement{Text: x.Item, Spans: x.Spans}))
 		}
 	})
 }
