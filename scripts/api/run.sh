@@ -19,8 +19,11 @@ mkdir -p "$2"
 work=$(realpath "$2")
 seconds=${3:-60}
 
-# 1. The client, in an environment of its own.
-if ! cmp -s "$here/requirements.txt" "$work/installed.txt"; then
+# 1. The client, in an environment of its own or in that of PYTHON.
+client=$work/venv/bin/schemathesis
+if [ -n "${PYTHON:-}" ]; then
+	client=$(dirname "$PYTHON")/schemathesis
+elif ! cmp -s "$here/requirements.txt" "$work/installed.txt"; then
 	rm -rf "$work/venv"
 	if ! { python3 -m venv "$work/venv" && "$work/venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$here/requirements.txt"; } >"$work/install.log" 2>&1; then
 		echo "schemathesis cannot be installed; $work/install.log says why" >&2
@@ -68,7 +71,7 @@ cd "$work"
 flags=(--checks all --mode all --request-timeout 20 --continue-on-failure --no-color --warnings off)
 status=0
 # Each operation by itself, then in the order in which one follows from another.
-"$work/venv/bin/schemathesis" --config-file "$work/seeded.toml" run "$address/openapi.json" --phases examples,coverage,fuzzing --max-time $((seconds * 2 / 3)) "${flags[@]}" || status=1
-"$work/venv/bin/schemathesis" --config-file "$work/alone.toml" run "$address/openapi.json" --phases stateful --max-time $((seconds / 3)) "${flags[@]}" || status=1
+"$client" --config-file "$work/seeded.toml" run "$address/openapi.json" --phases examples,coverage,fuzzing --max-time $((seconds * 2 / 3)) "${flags[@]}" || status=1
+"$client" --config-file "$work/alone.toml" run "$address/openapi.json" --phases stateful --max-time $((seconds / 3)) "${flags[@]}" || status=1
 kill -0 "$server" 2>/dev/null || { echo "the server ended" >&2; exit 1; }
 exit "$status"

@@ -9,7 +9,7 @@ root=$(cd "$here/../.." && pwd)
 inquest=$(realpath "$1")
 work=${2:-}
 mib=${3:-1024}
-python=${4:-}
+python=${4:-${PYTHON:-}}
 if [ -z "$work" ]; then
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT

@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 inquest=$(realpath "$1")
 work=${2:-}
-python=${3:-python3}
+python=${3:-${PYTHON:-python3}}
 if [ -z "$work" ]; then
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT

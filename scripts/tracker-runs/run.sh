@@ -7,14 +7,14 @@
 #
 #     scripts/tracker-runs/run.sh INQUEST [FOLDER] [PYTHON]
 #
-# FOLDER is where all goes (a temporary one that is removed by default). PYTHON has the packages of
+# FOLDER is where all goes (a temporary one that is removed by default). PYTHON, also from the environment, has the packages of
 # requirements.txt; without it a virtual environment is made in FOLDER. Exits with 75
 # where the packages cannot be installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 inquest=$(realpath "$1")
 work=${2:-}
-python=${3:-}
+python=${3:-${PYTHON:-}}
 if [ -z "$work" ]; then
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT

@@ -6,7 +6,7 @@
 #
 #     scripts/web/run.sh INQUEST WORK [SCENARIO...]
 #
-# Without names all scenarios run. Exits with 75 where there is no Chromium, or where the packages
+# Without names all scenarios run. PYTHON, in the environment, is an interpreter that has the packages. Exits with 75 where there is no Chromium, or where the packages
 # of requirements.txt cannot be installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,8 +19,8 @@ if ! browser=$("$here/../browser.sh"); then
 	echo "no Chromium here"
 	exit 75
 fi
-python=$work/venv/bin/python
-if [ ! -e "$work/venv/complete" ]; then
+python=${PYTHON:-$work/venv/bin/python}
+if [ -z "${PYTHON:-}" ] && [ ! -e "$work/venv/complete" ]; then
 	if ! { python3 -m venv "$work/venv" && timeout 600 "$python" -m pip install -q -r "$here/requirements.txt"; } >"$work/pip.txt" 2>&1; then
 		tail -n 3 "$work/pip.txt"
 		exit 75
