@@ -17,6 +17,11 @@ const (
 	maxTerms = 300      // distinct terms of a query that are looked up
 	// wholeKey is what a search key adds that is the whole query.
 	wholeKey = 6
+	// alike is what a search key adds that is nearly the query.
+	alike = 10
+	// common is by how much, for each step of its prior, a cause that is met more often
+	// comes before one that the words fit as well.
+	common = 0.03
 	// maxRepeats is how often a word counts in one part of an entry: an entry is
 	// about what its title and search keys say, not about what its text repeats.
 	maxRepeats = 3
@@ -57,8 +62,9 @@ var fields = []struct {
 type Index struct {
 	c          *catalog.Catalog
 	docs       []doc
-	df         map[string]int // entries that hold a term
-	vocabulary []string       // words as written, sorted
+	df         map[string]int     // entries that hold a term
+	weights    map[string]float64 // of a term: the rarer among the entries, the more
+	vocabulary []string           // words as written, sorted
 	meanLength float64
 }
 
@@ -67,12 +73,20 @@ type doc struct {
 	tf     map[string]float64  // weighted by field
 	in     map[string][]string // term -> fields that hold it
 	keys   [][]string          // terms of each search key
+	alike  []weighted          // keys, title, id and symptoms
 	length float64
+}
+
+// A weighted is a short text as its terms with their weights.
+type weighted struct {
+	terms   []string
+	weights []float64
+	whole   float64 // their sum
 }
 
 // NewIndex reads all entries of c.
 func NewIndex(c *catalog.Catalog) (*Index, error) {
-	x := &Index{c: c, df: map[string]int{}}
+	x := &Index{c: c, df: map[string]int{}, weights: map[string]float64{}}
 	vocabulary := map[string]bool{}
 	for k := range canon {
 		for _, w := range strings.Fields(k) {
@@ -103,7 +117,7 @@ func NewIndex(c *catalog.Catalog) (*Index, error) {
 			}
 		}
 		for _, k := range e.SearchKeys {
-			d.keys = append(d.keys, terms(words(k)))
+			d.keys = append(d.keys, terms(words(translate(k))))
 		}
 		for t := range d.tf {
 			x.df[t]++
@@ -112,50 +126,49 @@ func NewIndex(c *catalog.Catalog) (*Index, error) {
 		x.docs = append(x.docs, d)
 	}
 	x.meanLength /= float64(max(1, len(x.docs)))
+	for t, df := range x.df {
+		x.weights[t] = math.Log(1 + (float64(len(x.docs)-df)+0.5)/(float64(df)+0.5))
+	}
+	for i := range x.docs {
+		d := &x.docs[i]
+		short := append(slices.Clone(d.keys), terms(words(d.entry.Title)), terms(words(strings.ReplaceAll(d.entry.ID, "-", " "))))
+		for _, s := range d.entry.Symptoms {
+			short = append(short, terms(words(catalog.Plain(s.What))))
+		}
+		for _, list := range short {
+			k := weighted{terms: list}
+			for _, t := range list {
+				k.weights = append(k.weights, x.weights[t])
+				k.whole += x.weights[t]
+			}
+			d.alike = append(d.alike, k)
+		}
+	}
 	x.vocabulary = slices.Sorted(maps.Keys(vocabulary))
 	return x, nil
 }
 
-// Find returns the entries that answer query, best first: words in any order,
-// an entry's id, or error text pasted from a log.
+// Find returns the entries that answer query, best first: words in any order and in
+// several languages, an entry's id, or error text pasted from a log.
 //
 // The score is BM25 over the weighted fields (Robertson and Zaragoza, 2009; k1
 // 1.2, b 0.5), times the share of the query, by the weight of its words, that
 // the entry holds; an entry with one of the words keeps a third. Added are: for a
 // search key whose terms all stand in the query, its length, and wholeKey where it
-// is all that the encyclopedia knows of the query; for a wording that takes the
+// is all that the encyclopedia knows of the query; for the search key, title or
+// symptom that is most like the query, up to alike; for a wording that takes the
 // text and whose kind the entry is about, 6 and a third of the entry's prior; for
-// the very id, or one mistyped, enough to be first. Entries below a fifth of the
-// best score are left out.
+// the very id, or one mistyped, enough to be first. What is common comes before what
+// is rare where the words fit as well. Entries below a fifth of the best score are
+// left out.
 func (x *Index) Find(query string) []Match {
 	if len(query) > maxQuery {
 		query = query[:maxQuery]
 	}
-	typed := words(query)
-	ws := slices.Clone(typed)
-	for i, w := range ws {
-		if !stop[w] {
-			ws[i] = correct(w, x.vocabulary)
-		}
-	}
-	asked := map[string]string{} // term -> the words typed for it
-	var order []string
-	for _, t := range termsOf(ws) {
-		if _, ok := asked[t.text]; !ok && len(order) < maxTerms {
-			asked[t.text] = strings.Join(typed[t.from:t.to], " ")
-			order = append(order, t.text)
-		}
-	}
-	recognised := map[string]string{} // kind -> wording
-	for _, r := range x.c.Recognise(query) {
-		if _, ok := recognised[string(r.Kind)]; !ok && r.Kind != "" {
-			recognised[string(r.Kind)] = r.Wording
-		}
-	}
-	meant := Meant(x.c, strings.ToLower(strings.TrimSpace(query)))
+	q := x.read(query)
 	var out []Match
 	for i := range x.docs {
-		if m := x.score(&x.docs[i], strings.TrimSpace(query), meant, order, asked, recognised); m.Score > 0 {
+		if m := x.score(&x.docs[i], q); m.Score > 0 {
 			out = append(out, m)
 		}
 	}
@@ -167,66 +180,120 @@ func (x *Index) Find(query string) []Match {
 	return out
 }
 
-func (x *Index) score(d *doc, query string, meant string, order []string, asked map[string]string, recognised map[string]string) Match {
+// An asking is a query as the index reads it.
+type asking struct {
+	text       string            // without white space around it
+	order      []string          // its terms, each once
+	typed      map[string]string // term -> the words typed for it
+	guessed    map[string]bool   // terms of words that were corrected
+	all        float64           // the weight of its terms
+	known      int               // how many of them some entry holds
+	sense      bool              // more of its words are known here than not
+	recognised map[string]string // event kind -> the wording that takes the text
+	meant      string            // the id that it nearly is
+}
+
+func (x *Index) read(query string) *asking {
+	q := &asking{text: strings.TrimSpace(query), typed: map[string]string{}, guessed: map[string]bool{}, recognised: map[string]string{}}
+	typed := words(translate(query))
+	ws := slices.Clone(typed)
+	for i, w := range ws {
+		if !stop[w] {
+			ws[i] = correct(w, x.vocabulary)
+		}
+	}
+	met, strange := 0.0, 0.0
+	for _, t := range termsOf(ws) {
+		if _, ok := q.typed[t.text]; ok || len(q.order) == maxTerms {
+			continue
+		}
+		q.typed[t.text] = strings.Join(typed[t.from:t.to], " ")
+		q.order = append(q.order, t.text)
+		q.guessed[t.text] = !slices.Equal(typed[t.from:t.to], ws[t.from:t.to])
+		q.all += x.weights[t.text]
+		switch {
+		case x.df[t.text] == 0:
+			if !number(t.text) {
+				strange++
+			}
+		case q.guessed[t.text]:
+			q.known++
+			met += 0.5
+			strange += 0.5
+		default:
+			q.known++
+			met++
+		}
+	}
+	q.sense = met > strange
+	for _, r := range x.c.Recognise(query) {
+		if _, ok := q.recognised[string(r.Kind)]; !ok && r.Kind != "" {
+			q.recognised[string(r.Kind)] = r.Wording
+		}
+	}
+	q.meant = Meant(x.c, strings.ToLower(q.text))
+	return q
+}
+
+func (x *Index) score(d *doc, q *asking) Match {
 	const k1, b = 1.2, 0.5
 	m := Match{ID: d.entry.ID, Title: d.entry.Title}
 	var found, faint []string
 	shownAs := map[string]bool{}
-	all, held := 0.0, 0.0
-	for _, t := range order {
-		n, df := float64(len(x.docs)), float64(x.df[t])
-		if df == 0 {
-			continue
-		}
-		idf := math.Log(1 + (n-df+0.5)/(df+0.5))
-		all += idf
+	held, spoken := 0.0, 0.0
+	for _, t := range q.order {
 		tf := d.tf[t]
 		if tf == 0 {
 			continue
 		}
+		idf := x.weights[t]
 		held += idf
 		m.Score += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*d.length/x.meanLength))
-		if w := asked[t]; !shownAs[w] {
+		faintly := number(t) && !d.about(t) || !d.speaks(t)
+		if !faintly {
+			spoken += idf
+		}
+		if w := q.typed[t]; !shownAs[w] {
 			shownAs[w] = true
 			part := w + " (" + strings.Join(d.in[t], ", ") + ")"
-			if number(w) && !d.about(t) || !d.speaks(t) {
+			if faintly {
 				faint = append(faint, part)
 			} else {
 				found = append(found, part)
 			}
 		}
 	}
-	if all > 0 {
-		m.Score *= (1 + 2*held/all) / 3
-		m.Sure = 2*held >= all && len(found) > 0
+	if q.all > 0 {
+		m.Score *= (1 + 2*held/q.all) / 3
 	}
 	var why []string
 	best := 0
 	for _, key := range d.keys {
-		if len(key) > best && !slices.ContainsFunc(key, func(t string) bool { _, ok := asked[t]; return !ok }) {
+		if len(key) > best && !slices.ContainsFunc(key, func(t string) bool { _, ok := q.typed[t]; return !ok }) {
 			best = len(key)
 		}
 	}
-	m.Score += min(float64(best), 5)
-	if best > 0 && best == known(x.df, order) {
+	m.Score += min(float64(best), 5) + alike*d.nearestKey(q)
+	if best > 0 && best == q.known {
 		m.Score += wholeKey
 	}
 	for _, kind := range d.entry.About {
-		if w, ok := recognised[kind]; ok {
+		if w, ok := q.recognised[kind]; ok {
 			m.Score += 6 + float64(d.entry.Prior)/3
 			why = append(why, "wording "+w+" ("+kind+")")
 			break
 		}
 	}
-	if strings.EqualFold(query, d.entry.ID) {
+	m.Score *= 1 + common*float64(d.entry.Prior)
+	if strings.EqualFold(q.text, d.entry.ID) {
 		m.Score += 1000
 		why = append(why, "its id")
 	}
-	if meant == d.entry.ID {
+	if q.meant == d.entry.ID {
 		m.Score += 500
 		why = append(why, "nearly its id")
 	}
-	m.Sure = m.Sure || best > 0 || len(why) > 0
+	m.Sure = len(why) > 0 || q.sense && (best > 1 || 2*spoken >= q.all && len(found) > 0)
 	if len(found) == 0 && len(why) == 0 {
 		found = faint
 	}
@@ -241,15 +308,23 @@ func (x *Index) score(d *doc, query string, meant string, order []string, asked 
 	return m
 }
 
-// known counts the terms of a query that some entry holds.
-func known(df map[string]int, order []string) int {
-	n := 0
-	for _, t := range order {
-		if df[t] > 0 {
-			n++
+// nearestKey is how like the query, the most alike of an entry's search keys,
+// titles and symptoms is: the harmonic mean of the shares, by the weight of the terms,
+// that the key has of the query and the query of the key.
+func (d *doc) nearestKey(q *asking) float64 {
+	most := 0.0
+	for _, key := range d.alike {
+		both := 0.0
+		for i, t := range key.terms {
+			if _, ok := q.typed[t]; ok {
+				both += key.weights[i]
+			}
+		}
+		if both > 0 {
+			most = max(most, 2*both/(key.whole+q.all))
 		}
 	}
-	return n
+	return most
 }
 
 // about reports whether t stands where the entry says what it is about.

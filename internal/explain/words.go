@@ -30,8 +30,12 @@ var canon = func() map[string]string {
 		"restart":    {"restarts", "restarted", "requeue", "requeued", "resubmit"},
 		"preempt":    {"preempted", "preemption", "preemptible", "spot"},
 		"disk":       {"disks", "no space left", "enospc", "storage"},
+		"walltime":   {"wall time", "wall clock", "wallclock", "time limit", "timelimit", "time limits", "run time limit", "maximum runtime"},
+		"step":       {"steps", "iteration", "iterations", "iter", "iters"},
+		"collective": {"collectives", "allreduce", "all_reduce", "all reduce", "all-reduce", "allgather", "all_gather", "all gather", "broadcast", "reduce_scatter"},
+		"straight":   {"immediately", "right away", "straight away", "at once", "instantly"},
 		"interrupt":  {"ctrl c", "control c", "ctrlc", "keyboardinterrupt", "keyboard interrupt", "sigint"},
-		"grow":       {"grows", "growing", "grew", "increases", "increasing", "increase", "rises", "rising", "climbs", "climbing", "creeps up", "goes up", "leak", "leaks", "leaking", "leaked"},
+		"grow":       {"grows", "growing", "grew", "increases", "increasing", "increase", "rises", "rising", "climbs", "climbing", "creeps up", "creep up", "goes up", "go up", "going up", "piles up", "pile up", "accumulates", "leak", "leaks", "leaking", "leaked"},
 		"offbus":     {"off the bus", "fell off the bus", "fallen off the bus", "falls off the bus", "dropped off the bus", "falling off the bus", "fell off bus"},
 		"checkpointing": {
 			"gradient checkpointing", "activation checkpointing", "recompute", "recomputation", "remat"},
@@ -58,6 +62,7 @@ var stop = func() map[string]bool {
 	for _, w := range strings.Fields(`a an the of to in on at by for from with and or but if is are was were be been it its this that these those
 		i we you my our your he they them as so than then when while why what which who how do does did has have had can could should will would
 		not no get got gets getting become becomes became after before during again always just still very some any all there here into out up off more most only one two
+		lot lots much many really idea begin happen happens happened happening reason reasons solve solved solution anyone know maybe somehow weird strange ever thing things try trying
 		please help error errors problem issue job jobs just says say said means mean meaning tell tracked python py line file`) {
 		m[w] = true
 	}
@@ -149,7 +154,7 @@ func stem(w string) string {
 
 // correct returns the word of vocabulary, which is sorted, that a mistyped w of
 // at least five letters stands for: one letter more, less or other, or two
-// neighbours swapped. Of several the first by the alphabet is taken.
+// neighbours swapped, behind the first. Of several the first by the alphabet is taken.
 func correct(w string, vocabulary []string) string {
 	if len(w) < 5 {
 		return w
@@ -157,7 +162,11 @@ func correct(w string, vocabulary []string) string {
 	if _, ok := slices.BinarySearch(vocabulary, w); ok {
 		return w
 	}
-	for _, v := range vocabulary {
+	from, _ := slices.BinarySearch(vocabulary, w[:1]) // the first letter is hardly ever the wrong one
+	for _, v := range vocabulary[from:] {
+		if v[0] != w[0] {
+			break
+		}
 		if len(v) >= 5 && near(w, v) {
 			return v
 		}
