@@ -203,7 +203,7 @@ outside
 		t.Errorf("list is\n%s", b.String())
 	}
 	b.Reset()
-	if err := Results(&b, "idle\x1b pool", Find(c, "idle pool")); err != nil {
+	if err := Results(&b, "idle\x1b pool", Find(c, "idle pool")[:1]); err != nil {
 		t.Fatal(err)
 	}
 	want = `1 entry for "idle pool", best first
