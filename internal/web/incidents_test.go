@@ -28,6 +28,7 @@ type trial struct {
 	id, scenario, fingerprint, result, text string
 	by                                      string
 	of                                      string // the incident that it was made for
+	launch                                  string
 	command                                 []string
 	minute                                  int
 	diagnosis                               *incident.Incident
@@ -41,7 +42,11 @@ func keep(t testing.TB, s *store.Store, trials ...trial) {
 		if x.by == "" {
 			x.by = incident.ByRun
 		}
-		w, err := s.Begin(incident.Trial{Schema: incident.TrialSchema, ID: x.id, By: x.by, Incident: x.of, Command: x.command, Dir: "/w", Scenario: x.scenario, Begun: at})
+		var launch *incident.Launch
+		if x.launch != "" {
+			launch = &incident.Launch{ID: x.launch, Launcher: "slurm"}
+		}
+		w, err := s.Begin(incident.Trial{Launch: launch, Schema: incident.TrialSchema, ID: x.id, By: x.by, Incident: x.of, Command: x.command, Dir: "/w", Scenario: x.scenario, Begun: at})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,6 +157,19 @@ func TestIncident(t *testing.T) {
 	wants(t, v.get(404, "/incidents/i-nonesuch"), "There is no such incident", "the newest is "+second)
 	wants(t, v.get(404, "/incidents/"+url.PathEscape("../../etc")), "There is no such incident")
 	wants(t, v.get(404, "/incidents/"+url.PathEscape(hostile)), "There is no such incident")
+}
+
+// TestLaunch shows an incident of which two processes of one launch failed.
+func TestLaunch(t *testing.T) {
+	s := store.Open(t.TempDir())
+	keep(t, s,
+		trial{id: "t-1", launch: "slurm-7", scenario: "demo train.py", fingerprint: "f", result: incident.OutOfMemory, text: "Device memory ran out."},
+		trial{id: "t-2", launch: "slurm-7", scenario: "demo train.py", fingerprint: "f", result: incident.OutOfMemory, text: "Device memory ran out."})
+	page := visit(t, s).get(200, "/incidents/last")
+	wants(t, page, "were not diagnosed together", "2 of 2 ranks")
+	if strings.Contains(page, "The diagnosis of the failure</summary>") {
+		t.Error("a diagnosis is shown where there is none")
+	}
 }
 
 func TestCompareTrials(t *testing.T) {
