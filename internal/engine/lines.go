@@ -225,9 +225,8 @@ func (w *window) forward(ctx context.Context, r io.Reader, n, off int64) error {
 				return nil // there is more
 			}
 			if n < first {
-				skipped := pass(b, first-n)
-				newlines := int64(bytes.Count(b[:skipped], newline))
-				n += newlines
+				skipped, ends := pass(b, first-n)
+				n += ends
 				off += int64(skipped)
 				begun = b[skipped-1] != '\n'
 				b = b[skipped:]
@@ -272,24 +271,25 @@ func (w *window) forward(ctx context.Context, r io.Reader, n, off int64) error {
 	}
 }
 
-// pass returns how many bytes of b hold lines ends of lines at most, with the last of them.
-func pass(b []byte, lines int64) int {
-	if int64(bytes.Count(b, newline)) < lines {
-		return len(b)
+// pass returns how many bytes of b, and how many ends of lines in them, come before the line that
+// is lines lines further on: all of b where it does not reach so far.
+func pass(b []byte, lines int64) (size int, ends int64) {
+	if n := int64(bytes.Count(b, newline)); n < lines {
+		return len(b), n
 	}
-	at := 0
+	at, left := 0, lines
 	// Halves are counted until few lines are left, so that short lines cost no more.
-	for lo, hi := 0, len(b); lines > 8 && hi-lo > 1<<10; {
-		mid := (lo + hi) / 2
-		if c := int64(bytes.Count(b[lo:mid], newline)); c < lines {
-			lines -= c
-			lo, at = mid, mid
+	for hi := len(b); left > 8 && hi-at > 1<<10; {
+		mid := (at + hi) / 2
+		if c := int64(bytes.Count(b[at:mid], newline)); c < left {
+			left -= c
+			at = mid
 		} else {
 			hi = mid
 		}
 	}
-	for ; lines > 0; lines-- {
+	for ; left > 0; left-- {
 		at += bytes.IndexByte(b[at:], '\n') + 1
 	}
-	return at
+	return at, lines
 }

@@ -358,3 +358,44 @@ func BenchmarkLines(b *testing.B) {
 		})
 	}
 }
+
+// TestLinesOfEvidence shows what a scan kept of a log that is not at hand.
+func TestLinesOfEvidence(t *testing.T) {
+	dir := t.TempDir()
+	log := string(trainingLog(200)) + "ValueError: hf_" + strings.Repeat("aBcD3fGh", 5) + "\n" + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB.\n"
+	name := filepath.Join(dir, "rank_0.log")
+	if err := os.WriteFile(name, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := scan(t, dir, name)
+	inc := diagnose(t, kept)
+	if inc.FirstFault == nil {
+		t.Fatal("no first fault")
+	}
+	sp := inc.FirstFault.Span
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	l, err := engine.Lines(t.Context(), options(t, kept), engine.Place{Artifact: sp.Artifact, Line: sp.Line, Offset: sp.Offset, Before: 2, After: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for i, x := range l.Lines {
+		if x.Marked {
+			at = i
+		}
+		if strings.Contains(x.Text, "aBcD3f") {
+			t.Errorf("%+v", x)
+		}
+	}
+	if at < 0 || l.Lines[at].N != 202 || l.Lines[at].Offset != sp.Offset || !strings.Contains(l.Lines[at].Text, "out of memory") || len(l.Lines) != 3 || len(l.Limits) != 1 {
+		t.Errorf("%+v", l)
+	}
+	if l, err := engine.Lines(t.Context(), options(t, kept), engine.Place{Artifact: sp.Artifact, Line: 300, Offset: -1}); err != nil || len(l.Lines) != 0 || len(l.Limits) == 0 {
+		t.Errorf("a line that was not kept: %+v, %v", l, err)
+	}
+	if _, err := engine.Lines(t.Context(), options(t, kept), engine.Place{Artifact: "another.log", Line: 1}); !errors.Is(err, engine.ErrNoLines) {
+		t.Errorf("%v", err)
+	}
+}

@@ -248,3 +248,59 @@ func TestTimelineHoldsNoSecret(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+// TestTimelineOfAThousandRanks folds what a job of a thousand ranks with a million lines that
+// tell of something says.
+func TestTimelineOfAThousandRanks(t *testing.T) {
+	ranks, lines := 1024, 1000
+	if testing.Short() {
+		ranks, lines = 64, 100
+	}
+	files := map[string]string{}
+	var b strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&b, "2026-01-05 10:%02d:%02d Saving model checkpoint to out/checkpoint-%d\n", i/60, i%60, i)
+	}
+	for r := range ranks {
+		files[fmt.Sprintf("rank_%d.log", r)] = b.String() + timeoutLine(r, "0105 10:30:00.000000")
+	}
+	files["rank_9.log"] = b.String() + "2026-01-05 10:20:00 ERROR " + oomLine
+	_, tl := storyOf(t, files, 5000)
+	if len(tl.Attempts) != 1 || len(tl.Attempts[0].Ranks) != ranks || tl.Total < 2*ranks {
+		t.Errorf("%d attempts, %d events", len(tl.Attempts), tl.Total)
+	}
+	followed := 0
+	for _, e := range tl.Events {
+		if e.Role == incident.RoleFollowed {
+			followed++
+		}
+	}
+	if followed != ranks-1 {
+		t.Errorf("%d ranks followed", followed)
+	}
+}
+
+// TestTimelineWithoutWords has a first fault that left none.
+func TestTimelineWithoutWords(t *testing.T) {
+	files := map[string]string{}
+	for r := range 4 {
+		files[fmt.Sprintf("rank_%d.log", r)] = "2026-01-05 10:00:01 world_size=4 rank=" + fmt.Sprint(r) + "\n2026-01-05 10:00:02 step 9 loss 2.4\n"
+		if r != 2 {
+			files[fmt.Sprintf("rank_%d.log", r)] += timeoutLine(r, "0105 10:10:05.000000")
+		}
+	}
+	inc, tl := storyOf(t, files, 1000)
+	if inc.FirstFault == nil || inc.FirstFault.KnownBy != "elimination" {
+		t.Fatalf("the first fault is %+v", inc.FirstFault)
+	}
+	at := slices.IndexFunc(tl.Events, func(e incident.TimelineEvent) bool { return e.Role == incident.RoleFirst })
+	if at < 0 || tl.Events[at].KnownBy != "elimination" || len(tl.Events[at].Eliminated) == 0 {
+		t.Fatalf("%q", roles(tl))
+	}
+	for i, e := range tl.Events {
+		if (e.Role == incident.RoleFollowed) != (i > at) && e.Role != incident.RoleLastGood {
+			t.Errorf("%q", roles(tl))
+			break
+		}
+	}
+}
