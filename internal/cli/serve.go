@@ -208,7 +208,8 @@ func hosts(at net.Addr, listen string, names []string) []string {
 			continue
 		}
 		bare := strings.TrimSuffix(strings.TrimPrefix(n, "["), "]")
-		out = append(out, net.JoinHostPort(bare, port), n)
+		withPort := net.JoinHostPort(bare, port)
+		out = append(out, withPort, strings.TrimSuffix(withPort, ":"+port))
 	}
 	return out
 }
