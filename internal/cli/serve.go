@@ -30,9 +30,10 @@ const serveLong = `serve shows inquest as a page in a browser, with an HTTP API 
 logs, folders, archives, snapshots and trackers, and read the verdict with its
 timeline, plots and evidence; the encyclopedia; the incidents of the store.
 
-It listens on this machine only, at http://127.0.0.1:` + servePort + `/. On a machine that others
-use too, add --token: they can reach a loopback address as you can. From another
-machine, forward the port and open the same address there:
+It listens on this machine only, at http://127.0.0.1:` + servePort + `/. Other users of the machine are
+kept out by the owner of their connection where the system names it (Linux), else by
+a token: add --token. From another machine, forward the port and open the same
+address there:
 
   ssh -L ` + servePort + `:127.0.0.1:` + servePort + ` HOST
 
@@ -119,8 +120,14 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	if _, err := fmt.Fprintf(a.out, "Listening on %s\n", s.address(listener.Addr(), pages.Token)); err != nil {
 		return fmt.Errorf("say where it listens: %w", err)
 	}
-	if away {
+	switch {
+	case away:
 		fmt.Fprintln(a.err, "inquest: other machines may reach this address, with the token alone, and what is sent is not encrypted; ssh -L to a loopback address is")
+	case !s.token:
+		own := false
+		if listener, own = ownPeers(listener); !own {
+			fmt.Fprintln(a.err, "inquest: other users of this machine can open this address too; --token keeps them out")
+		}
 	}
 	if err := answer(ctx, stop, listener, handler, log.New(a.err, "inquest: ", 0)); err != nil {
 		return err
