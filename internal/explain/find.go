@@ -243,13 +243,13 @@ func (x *Index) score(d *doc, q *asking) Match {
 	held, spoken := 0.0, 0.0
 	for _, t := range q.order {
 		tf := d.tf[t]
-		if tf == 0 {
+		if tf == 0 || number(t) && !d.about(t) { // a number in passing is one by chance
 			continue
 		}
 		idf := x.weights[t]
 		held += idf
 		m.Score += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*d.length/x.meanLength))
-		faintly := number(t) && !d.about(t) || !d.speaks(t)
+		faintly := !d.speaks(t)
 		if !faintly {
 			spoken += idf
 		}

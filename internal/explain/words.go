@@ -62,7 +62,7 @@ var stop = func() map[string]bool {
 	for _, w := range strings.Fields(`a an the of to in on at by for from with and or but if is are was were be been it its this that these those
 		i we you my our your he they them as so than then when while why what which who how do does did has have had can could should will would
 		not no get got gets getting become becomes became after before during again always just still very some any all there here into out up off more most only one two
-		lot lots much many really idea begin happen happens happened happening reason reasons solve solved solution anyone know maybe somehow weird strange ever thing things try trying
+		crash crashes crashed crashing work works worked working fail fails failed failing even though although plenty listed lot lots much many really idea begin happen happens happened happening reason reasons solve solved solution anyone know maybe somehow weird strange ever thing things try trying
 		please help error errors problem issue job jobs just says say said means mean meaning tell tracked python py line file`) {
 		m[w] = true
 	}
