@@ -135,6 +135,7 @@ interrupted.`,
 		Example: `  inquest diagnose run-folder/
   inquest diagnose 'logs/rank_*.log' dmesg.txt nvidia-smi.txt
   inquest diagnose --format html -o verdict.html job.tar.zst
+  inquest diagnose --format sarif -o verdict.sarif logs/
   inquest diagnose --baseline good-run/ bad-run/
   inquest diagnose --compare-host node-12 logs/ node-07/ node-12/
   inquest diagnose --for executive slurm-4711.out`,

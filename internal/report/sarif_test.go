@@ -209,3 +209,47 @@ func TestSARIFLiteral(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSARIF puts a log's words wherever they can stand: the log is JSON that fits the standard, and
+// its addresses are those of files.
+func FuzzSARIF(f *testing.F) {
+	schema, err := standardSchema()
+	if err != nil {
+		f.Logf("the schema of SARIF 2.1.0 is not at hand: %v", err)
+	}
+	f.Add("CUDA out of memory", "logs/rank 0.log", int64(7))
+	f.Add("[x](http://a.example) {0} \x1b[31m\u202e\xff", `C:\a b\c.py`, int64(-1))
+	f.Add("", `"a\nb.log"`, int64(1<<62))
+	f.Add("\x00", "//host/../x!y!z", int64(0))
+	f.Add("x", "-", int64(3))
+	f.Fuzz(func(t *testing.T, text, name string, n int64) {
+		sp := evidence.Span{Artifact: name, Line: n, Offset: n, Quote: text}
+		e := incident.Event{Text: text, Kind: text, Class: name, Span: &sp, Host: &text, Frame: &incident.Frame{File: name, Line: int(n), Function: text, Source: text}}
+		out, log := sarifOf(t, &incident.Incident{ID: text, Fingerprint: name, Outcome: text, Tool: incident.Tool{Name: name, Version: text}, Findings: incident.Findings{
+			FirstFault: &e, FirstFaultBasis: text, FirstFaultStanding: incident.Supported, FirstFaultRivals: []incident.Event{e, {}},
+			LastGood: &incident.LastGood{Span: &sp, Value: text}, Collateral: []incident.Collateral{{Event: e, ExplainedBy: incident.Explained{Text: text, Rule: name}}},
+			Hypotheses: []incident.Hypothesis{{Entry: name, Title: text, For: []incident.Statement{{Text: text, Spans: []evidence.Span{sp, sp}}}}, {Entry: name}, {Entry: text}},
+			Remedy:     &incident.Remedy{Change: text, Verify: name}},
+			Artifacts: []incident.Artifact{{Path: name, Size: n, Digest: "sha256:" + text}, {Path: name}}, Limits: []incident.Statement{{Text: text, Spans: []evidence.Span{sp}}}})
+		for _, r := range log.Runs[0].Results {
+			for _, l := range append(r.Locations, r.RelatedLocations...) {
+				if l.Physical == nil {
+					continue
+				}
+				if u, err := url.Parse(l.Physical.Artifact.URI); err != nil || u.Host != "" || u.Scheme != "" && u.Scheme != "file" {
+					t.Errorf("%q is at %q: %v", name, l.Physical.Artifact.URI, err)
+				}
+			}
+		}
+		if schema == nil {
+			return
+		}
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(v); err != nil {
+			t.Error(err)
+		}
+	})
+}
