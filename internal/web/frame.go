@@ -83,6 +83,7 @@ func funcs(files *static) template.FuncMap {
 		"bytes":  byteCount,      // 1536 → "1.5 KiB"
 		"plural": plural,         // 2 "file" → "2 files"
 		"both":   both,           // a row that sets two things side by side, with their names
+		"when":   when,           // a time of a case, as a person reads it
 		"line":   report.OneLine, // a text from elsewhere, printable and on one line
 	}
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 var units = []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
@@ -26,4 +27,13 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// when is a time of a case, RFC 3339 in UTC, as a person reads it.
+func when(rfc string) string {
+	t, err := time.Parse(time.RFC3339, rfc)
+	if err != nil {
+		return rfc
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }

@@ -43,7 +43,7 @@
   }
 
   function show() {
-    const names = [...files.keys()];
+    const names = [...files.keys()].sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
     picked.hidden = !names.length;
     start.disabled = !names.length;
     document.getElementById("picked-sum").textContent = count(names.length, "file") + ", " + size(total());
