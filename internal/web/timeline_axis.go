@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/incident"
@@ -15,13 +17,16 @@ import (
 type axis struct {
 	byOrder bool
 	base    clockBase
+	year    int     // of days that are written without one
 	zero    float64 // seconds of the base at which the axis has its 0
 	first   bool    // 0 is the first fault
 	low     float64 // ends of the whole axis
 	high    float64
-	// carried are events without a time of their own: they stand at that of the event before them
-	// in their artifact, or behind them where there is none.
-	carried map[*incident.TimelineEvent]float64
+	// places are where events stand, in seconds of the base; carried of them have no time of their
+	// own: they stand at that of the event before them in their artifact, or of the one behind them
+	// where there is none.
+	places  map[*incident.TimelineEvent]float64
+	carried int
 }
 
 // A clockBase names what a written time counts from. Times of two bases cannot be compared.
@@ -34,10 +39,12 @@ const (
 	dayClock            // a time of day only
 )
 
-var written = lazyre.New(`^(?:(\d{4}-\d{2}-\d{2})[ T])?(\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?$`)
+// written are the ways in which times stand in artifacts, the zone apart: a date, the day of a
+// year that is not stated (0211, Feb 11), or none.
+var written = lazyre.New(`^(?:(\d{4}-\d{2}-\d{2})[ T]|(\d{1,2})(\d{2}) |([A-Z][a-z]{2}) +(\d{1,2}) )?(\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?$`)
 
-// secondsOf is the time of an event in seconds of its base.
-func secondsOf(t *incident.Time) (float64, clockBase) {
+// secondsOf is the time of an event in seconds of its base; days without a year are of year.
+func secondsOf(t *incident.Time, year int) (float64, clockBase) {
 	if t == nil {
 		return 0, noClock
 	}
@@ -55,20 +62,37 @@ func secondsOf(t *incident.Time) (float64, clockBase) {
 	if m == nil {
 		return 0, noClock
 	}
-	layout, text, base := time.TimeOnly, m[2], dayClock
-	if m[1] != "" {
-		layout, text, base = time.DateTime, m[1]+" "+m[2], wallClock
+	layout, text, base := "2006-01-02 15:04:05", m[1]+" "+m[6], wallClock
+	switch {
+	case m[2] != "":
+		layout, text = "2006 1 02 15:04:05", fmt.Sprintf("%04d %s %s %s", year, strings.TrimPrefix(m[2], "0"), m[3], m[6])
+	case m[4] != "":
+		layout, text = "2006 Jan 2 15:04:05", fmt.Sprintf("%04d %s %s %s", year, m[4], m[5], m[6])
+	case m[1] == "":
+		layout, text, base = "15:04:05", m[6], dayClock
 	}
 	at, err := time.Parse(layout, text)
 	if err != nil {
 		return 0, noClock
 	}
 	s := unixSeconds(at)
-	if m[3] != "" {
-		f, _ := strconv.ParseFloat("0."+m[3], 64)
+	if m[7] != "" {
+		f, _ := strconv.ParseFloat("0."+m[7], 64)
 		s += f
 	}
 	return s, base
+}
+
+// yearOf is the year of the first date that is written with one, else a leap year.
+func yearOf(events []incident.TimelineEvent) int {
+	for i := range events {
+		if t := events[i].Time; t != nil && len(t.Written) > 10 && t.Written[4] == '-' {
+			if at, err := time.Parse(time.DateOnly, t.Written[:10]); err == nil {
+				return at.Year()
+			}
+		}
+	}
+	return 2000
 }
 
 func unixSeconds(t time.Time) float64 { return float64(t.Unix()) + float64(t.Nanosecond())/1e9 }
@@ -76,16 +100,10 @@ func unixSeconds(t time.Time) float64 { return float64(t.Unix()) + float64(t.Nan
 // axisOf chooses the axis of a timeline. Without a wish it is time, where that of the first fault
 // can be compared with those of others and most events have a place then, else order.
 func axisOf(events []incident.TimelineEvent, view string) *axis {
-	a := &axis{byOrder: view == "order"}
+	a := &axis{byOrder: view == "order", year: yearOf(events)}
 	if !a.byOrder {
 		a.byTime(events)
-		placed := len(a.carried)
-		for i := range events {
-			if _, b := secondsOf(events[i].Time); b == a.base && b != noClock {
-				placed++
-			}
-		}
-		if a.base == noClock || view == "" && 2*placed < len(events) {
+		if a.base == noClock || view == "" && 2*len(a.places) < len(events) {
 			*a = axis{byOrder: true}
 		}
 	}
@@ -114,8 +132,11 @@ func axisOf(events []incident.TimelineEvent, view string) *axis {
 // carries them over to events that have none.
 func (a *axis) byTime(events []incident.TimelineEvent) {
 	var counts [dayClock + 1]int
+	times := make([]float64, len(events))
+	clocks := make([]clockBase, len(events))
 	for i := range events {
-		s, b := secondsOf(events[i].Time)
+		s, b := secondsOf(events[i].Time, a.year)
+		times[i], clocks[i] = s, b
 		counts[b]++
 		if events[i].Role == incident.RoleFirst && b != noClock && !a.first {
 			a.base, a.zero, a.first = b, s, true
@@ -130,32 +151,35 @@ func (a *axis) byTime(events []incident.TimelineEvent) {
 	if a.base == noClock {
 		return
 	}
-	a.carried = map[*incident.TimelineEvent]float64{}
+	a.places = make(map[*incident.TimelineEvent]float64, len(events))
 	last := map[string]float64{}
 	ahead := map[string][]*incident.TimelineEvent{} // that wait for the first time of their artifact
 	for i := range events {
-		e := &events[i]
-		if e.Span == nil {
-			continue
+		e, s, name := &events[i], times[i], ""
+		if e.Span != nil {
+			name = e.Span.Artifact
 		}
-		name := e.Span.Artifact
-		switch s, b := secondsOf(e.Time); {
-		case b == a.base:
-			last[name] = s
+		switch {
+		case clocks[i] == a.base:
+			a.places[e], last[name] = s, s
 			for _, w := range ahead[name] {
-				a.carried[w] = s
+				a.places[w] = s
 			}
+			a.carried += len(ahead[name])
 			delete(ahead, name)
-		case b != noClock: // of a clock that cannot be compared
+		case e.Time != nil || name == "": // by a clock that cannot be compared, or of no artifact
 		default:
 			if s, ok := last[name]; ok {
-				a.carried[e] = s
+				a.places[e] = s
+				a.carried++
 			} else {
 				ahead[name] = append(ahead[name], e)
 			}
 		}
-		if at, ok := a.carried[e]; ok && e.Role == incident.RoleFirst && !a.first {
-			a.zero, a.first = at, true
+	}
+	for i := range events {
+		if e := &events[i]; e.Role == incident.RoleFirst && !a.first {
+			a.zero, a.first = a.places[e], a.places[e] != 0
 		}
 	}
 }
@@ -164,17 +188,29 @@ func (a *axis) absolute(e *incident.TimelineEvent) (float64, bool) {
 	if a.byOrder {
 		return float64(e.N), true
 	}
-	if s, ok := a.carried[e]; ok {
-		return s, true
-	}
-	s, base := secondsOf(e.Time)
-	return s, base == a.base && base != noClock
+	s, ok := a.places[e]
+	return s, ok
 }
 
 // at is where an event stands on the axis; false where it has no place.
 func (a *axis) at(e *incident.TimelineEvent) (float64, bool) {
 	s, ok := a.absolute(e)
 	return s - a.zero, ok
+}
+
+// compare orders events along the axis; those without a place come last.
+func (a *axis) compare(x, y *incident.TimelineEvent) int {
+	at, ok := a.at(x)
+	bt, bok := a.at(y)
+	switch {
+	case ok && bok:
+		return cmp.Compare(at, bt)
+	case ok:
+		return -1
+	case bok:
+		return 1
+	}
+	return 0
 }
 
 // window is the part of the axis that is asked for, in bounds: at least a ten-thousandth of a
@@ -215,7 +251,7 @@ func (a *axis) note() string {
 	} else {
 		s += "; 0 is the first event."
 	}
-	if len(a.carried) > 0 {
+	if a.carried > 0 {
 		s += " An event without a time stands at that of the one before it in its artifact."
 	}
 	return s

@@ -37,7 +37,7 @@ type timelinePage struct {
 	Earlier  string // addresses of the pages of the table, "" where there is none
 	Later    string
 	Window   [4]string // from, to, low, high of the axis, for the script
-	Fault    string    // where the axis has the first fault, for the script
+	Fault    bool      // 0 is the first fault, and in the window
 }
 
 // A timelineMove is a link that shows another window.
@@ -95,6 +95,9 @@ func newTimelinePage(c *incident.Case, t *incident.Timeline, q timelineQuery, pr
 		line: func(e *incident.TimelineEvent) string { return p.line(e) },
 		zoom: func(from, to float64) string { return p.address(q.window(from, to)) }}
 	p.Drawing = d.draw(asked)
+	if !a.byOrder {
+		slices.SortStableFunc(shown, func(x, y *incident.TimelineEvent) int { return a.compare(x, y) })
+	}
 	p.moves(a, from, to)
 	p.choices(t, kinds, classes, roles, attempts)
 	p.table(shown)
@@ -131,9 +134,12 @@ func (p *timelinePage) moves(a *axis, from, to float64) {
 		}
 		p.Moves = append(p.Moves, timelineMove{key, label, p.address(q.window(from, to))})
 	}
-	width, middle := to-from, (from+to)/2
-	put("in", "Zoom in", middle-width/4, middle+width/4)
-	put("out", "Zoom out", middle-width, middle+width)
+	width, at := to-from, (from+to)/2
+	if p.Fault = a.first && from < 0 && 0 < to; p.Fault {
+		at = 0 // what one looks for stays where it is
+	}
+	put("in", "Zoom in", at-(at-from)/2, at+(to-at)/2)
+	put("out", "Zoom out", at-2*(at-from), at+2*(to-at))
 	put("earlier", "Earlier", from-width/2, to-width/2)
 	put("later", "Later", from+width/2, to+width/2)
 	if a.first {
@@ -203,7 +209,7 @@ func (p *timelinePage) table(shown []*incident.TimelineEvent) {
 }
 
 func (p *timelinePage) row(e *incident.TimelineEvent) timelineRow {
-	r := timelineRow{Attempt: e.Attempt, Who: "–", What: words(e.Kind), Role: e.Role, Why: e.Why, Text: cutTo(report.OneLine(e.Text), 300), Href: p.line(e), Apart: e.Apart}
+	r := timelineRow{Attempt: e.Attempt, Who: "–", What: words(e.Kind), Role: e.Role, Why: e.Why, Text: cutTo(report.OneLine(e.Text), 300), Href: p.line(e), Apart: e.Apart && p.ByOrder}
 	if t := e.Time; t != nil {
 		r.When = t.Written
 	}

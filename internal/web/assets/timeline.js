@@ -34,7 +34,7 @@
       if (!fresh) throw new Error("not a timeline");
       const focused = live.contains(document.activeElement) && document.activeElement !== live && document.activeElement.dataset.move;
       live.replaceChildren(...fresh.childNodes);
-      for (const k of ["from", "to", "low", "high", "view"]) live.dataset[k] = fresh.dataset[k];
+      for (const k of ["from", "to", "low", "high", "view", "fault"]) live.dataset[k] = fresh.dataset[k];
       for (const name of ["from", "to"]) form.elements[name].value = page.getElementById("f-" + name).value;
       document.getElementById("lanes-h").textContent = page.getElementById("lanes-h").textContent;
       const problems = page.querySelectorAll("#timeline-problems > *");
@@ -72,7 +72,8 @@
     [from, to] = [a, a + width];
     show(asked(from, to), true);
   }
-  const zoom = (by, at = (from + to) / 2) => move(at - (at - from) * by, at + (to - at) * by);
+  const center = () => (live.dataset.fault && from < 0 && to > 0 ? 0 : (from + to) / 2);
+  const zoom = (by, at = center()) => move(at - (at - from) * by, at + (to - at) * by);
   const along = (part) => move(from + part * (to - from), to + part * (to - from));
   const ends = { Home: () => move(low, low + to - from), End: () => move(high - (to - from), high) };
 
