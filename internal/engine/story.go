@@ -124,13 +124,12 @@ func (s *Study) story(ctx context.Context, inc *incident.Incident, max int) (*in
 // explained moves what another event explains behind it, where nothing else orders the two, and
 // with it what its process told afterwards.
 func (s *Study) explained(c *diagnose.Case, items []*timeline.Item) []*timeline.Item {
-	type process struct{ source, rank, local int }
-	of := func(it *timeline.Item) process { return process{it.Source, it.Who.Rank, it.Who.LocalRank} }
+	of := (*timeline.Item).Process
 	in := make(map[*timeline.Item]bool, len(items))
 	for _, it := range items {
 		in[it] = true
 	}
-	waits := map[process]*timeline.Item{}           // for what its lines wait
+	waits := map[timeline.Process]*timeline.Item{}  // for what its lines wait
 	behind := map[*timeline.Item][]*timeline.Item{} // that wait for it
 	put := make(map[*timeline.Item]bool, len(items))
 	out := make([]*timeline.Item, 0, len(items))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/engine"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/testkit/genjob"
 )
 
 // storyOf diagnoses a folder of files with its timeline and must not fail.
@@ -302,5 +303,38 @@ func TestTimelineWithoutWords(t *testing.T) {
 			t.Errorf("%q", roles(tl))
 			break
 		}
+	}
+}
+
+// TestTimelineOfGeneratedJobs holds what is true of every timeline for jobs whose truth is known:
+// what led stands before all that only followed from it, unless a clock says otherwise.
+func TestTimelineOfGeneratedJobs(t *testing.T) {
+	n := 40
+	if testing.Short() {
+		n = 10
+	}
+	for i := range n {
+		j := genjob.New(fmt.Sprintf("timeline %d", i), 8, 8, 8, 64)
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			dir := job(t, j.Files)
+			inc, tl, err := engine.DiagnoseTimeline(t.Context(), options(t, dir), 1<<16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkStory(t, inc, tl, 1<<16)
+			lead := map[string]int{}
+			for n, e := range tl.Events {
+				if e.Role == incident.RoleFirst {
+					lead[e.ID] = n
+				}
+			}
+			for n, e := range tl.Events {
+				if _, by, ok := strings.Cut(e.Why, ", by "); ok && e.Role == incident.RoleFollowed && e.Apart {
+					if at, is := lead[strings.TrimSuffix(by, ")")]; is && n < at {
+						t.Errorf("%s (%s) stands before %s, which explains it, and nothing orders the two", e.ID, e.Kind, by)
+					}
+				}
+			}
+		})
 	}
 }

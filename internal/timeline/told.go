@@ -55,14 +55,13 @@ func (t *Timeline) Told(items []*Item) []*Item {
 		return cmp.Or(cmp.Compare(a.it.Source, b.it.Source), inFile(a.it, b.it))
 	})
 	told := t.tellers(items)
-	type process struct{ rank, local int }
 	for from := 0; from < len(out); {
 		src := out[from].it.Source
 		to := from + 1
 		for to < len(out) && out[to].it.Source == src {
 			to++
 		}
-		last := map[process]int64{}
+		last := map[Process]int64{}
 		file := unplaced // the time of the line before
 		values := told.values(src, out[from].it.Attempt)
 		for i := from; i < to; i++ {
@@ -72,7 +71,7 @@ func (t *Timeline) Told(items []*Item) []*Item {
 				file = max(file, values[0].at)
 				values = values[1:]
 			}
-			p := process{x.it.Who.Rank, x.it.Who.LocalRank}
+			p := x.it.Process()
 			before, ok := last[p]
 			if !ok {
 				before = unplaced
@@ -85,10 +84,16 @@ func (t *Timeline) Told(items []*Item) []*Item {
 			}
 			last[p] = x.at
 		}
-		for i := to - 2; i >= from; i-- { // what stands before the first time
-			if out[i].at == unplaced {
-				out[i].at = out[i+1].at
+		next, behind := map[Process]int64{}, unplaced
+		for i := to - 1; i >= from; i-- { // what stands before the first time
+			x := &out[i]
+			if x.at == unplaced {
+				x.at = behind
+				if at, ok := next[x.it.Process()]; ok {
+					x.at = min(x.at, at)
+				}
 			}
+			next[x.it.Process()], behind = x.at, x.at
 		}
 		from = to
 	}
@@ -105,6 +110,18 @@ func (t *Timeline) Told(items []*Item) []*Item {
 		}
 	}
 	return order
+}
+
+// A Process tells the processes apart whose lines stand in one file.
+type Process struct{ Source, Rank, Local int }
+
+// Process is the one whose line it is; the local rank counts only where no rank is known.
+func (it *Item) Process() Process {
+	p := Process{it.Source, it.Who.Rank, evidence.None}
+	if it.Who.Rank == evidence.None {
+		p.Local = it.Who.LocalRank
+	}
+	return p
 }
 
 // inFile orders two events of one file by place.
@@ -237,14 +254,14 @@ func (x *teller) values(src, attempt int) []timed {
 }
 
 // shifts says of each clock how far it is ahead of that which saw the most, 0 where nothing
-// ties the two.
+// ties the two, or no more closely than they may be equal.
 func (t *Timeline) shifts() []time.Duration {
 	out := make([]time.Duration, len(t.clocks.names))
 	if len(t.clocks.hubs) == 0 {
 		return out
 	}
 	for i := range out {
-		if tie, ok := t.clocks.tie(t.clocks.hubs[0], i); ok {
+		if tie, ok := t.clocks.tie(t.clocks.hubs[0], i); ok && tie.Offset.Abs() > tie.Error {
 			out[i] = tie.Offset
 		}
 	}
