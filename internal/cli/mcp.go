@@ -23,6 +23,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/gpu"
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/mcp"
+	"github.com/inquest-dev/inquest/internal/report"
 	"github.com/inquest-dev/inquest/internal/tracker"
 )
 
@@ -113,7 +114,7 @@ func (a *app) mcpOptions(ctx context.Context, m *mcpFlags) (mcp.Options, error) 
 	if err != nil {
 		return mcp.Options{}, err
 	}
-	d, err := desk.New(desk.Options{Engine: eo, Now: time.Now})
+	d, err := desk.New(desk.Options{Engine: eo, Now: time.Now, Title: report.Title})
 	if err != nil {
 		return mcp.Options{}, err
 	}

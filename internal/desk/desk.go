@@ -40,7 +40,8 @@ type Limits struct {
 	Open      int   // that have not ended
 }
 
-// DefaultLimits are for one person's machine.
+// DefaultLimits are for one person's machine. The result of a case is in memory for as long as it
+// is kept; that of a job of 1024 ranks takes 4 to 6 MiB.
 var DefaultLimits = Limits{CaseBytes: 64 << 30, AllBytes: 128 << 30, Files: 65536, Cases: 64, Open: 1024}
 
 // Options are what a desk works with.
