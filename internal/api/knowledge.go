@@ -20,7 +20,7 @@ type entryFormat string
 func (entryFormat) Schema(huma.Registry) *huma.Schema { return formatSchema(entryFormats()) }
 
 type entryInput struct {
-	ID     string      `path:"id" doc:"Of the entry." maxLength:"200" example:"pool-held"`
+	ID     string      `path:"id" doc:"Of the entry." maxLength:"200" example:"sequence-spike"`
 	Format entryFormat `query:"format"`
 	Width  int         `query:"width" minimum:"40" maximum:"200" default:"100" doc:"Columns of a text."`
 }

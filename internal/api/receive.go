@@ -134,7 +134,7 @@ func (fileName) Schema(huma.Registry) *huma.Schema {
 	least, most := 1, 1024
 	return precomputed(&huma.Schema{
 		Type: huma.TypeString, MinLength: &least, MaxLength: &most,
-		Pattern:     `^[^/\\\x00-\x1f\x7f]+(/[^/\\\x00-\x1f\x7f]+)*$`,
+		Pattern:     `^[^/\\\x00-\x1f\x7f-\x9f]+(/[^/\\\x00-\x1f\x7f-\x9f]+)*$`,
 		Description: "Relative, with slashes, without . and .. elements, in UTF-8; an element has at most 255 bytes and is no name that Windows has for a device.",
 	})
 }
