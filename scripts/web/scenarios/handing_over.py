@@ -4,6 +4,8 @@ import base64, io, re, zipfile
 from playwright.sync_api import expect
 
 import runs
+from served import Served
+from site_driver import Site
 
 
 def at_verdict(site):
@@ -120,6 +122,7 @@ def remove_a_case(site):
     site.page.get_by_label("Log", exact=True).fill("nothing of a training run\n")
     site.page.get_by_role("button", name="Diagnose the text").click()
     site.page.wait_for_url("**/cases/*")
+    expect(site.page.locator("#progress")).to_have_count(0)  # it loads itself again at its end
     address = site.page.url
     site.visit("/cases")
     site.look("cases")
@@ -155,5 +158,20 @@ def hostile_text_is_text(site):
     assert site.page.locator("main img[src=x]").count() == 0
 
 
+def with_a_token(site):
+    with Served(site.served.inquest, site.work / "token", "--token") as served:
+        visitor = Site(site.browser, served, site.work)
+        site.others.append(visitor)
+        assert visitor.visit("/cases").status == 401
+        visitor.look("token")
+        visitor.page.locator("#token").fill("wrong")
+        visitor.page.keyboard.press("Enter")
+        expect(visitor.page.get_by_role("alert")).to_be_visible()
+        visitor.page.goto(served.address)
+        assert visitor.page.url == served.url, "the token stays in the address bar"
+        assert visitor.visit("/cases").status == 200
+        visitor.expected("401")
+
+
 SCENARIOS = [first_page, paste_an_oom, choose_a_folder_of_ranks, drop_a_folder_of_ranks, hand_over_an_archive, try_a_sample, cancel_while_sending,
-             refused_files_are_named, remove_a_case, without_scripts, hostile_text_is_text]
+             refused_files_are_named, remove_a_case, without_scripts, hostile_text_is_text, with_a_token]
