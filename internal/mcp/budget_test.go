@@ -22,7 +22,8 @@ type storm struct {
 	text   string // that hostile texts have in them
 	long   int    // bytes of a text at most
 	many   int    // elements of a list at most
-	spared int    // values that may still be made, so that filling ends
+	values int    // in each result at most, so that filling ends
+	spared int    // of them, those that may still be made
 }
 
 // fill sets v and all below it.
@@ -98,11 +99,12 @@ type stage struct {
 	tied   incident.Alignment
 }
 
-func newStage(s *storm) *stage {
-	st := &stage{storm: s}
+// set fills a stage anew.
+func (st *stage) set(s *storm) {
+	*st = stage{storm: s}
 	st.result.Incident, st.result.Timeline = new(incident.Incident), new(incident.Timeline)
 	for _, v := range []any{st.result.Incident, st.result.Timeline, &st.lines, &st.memory, &st.kept, &st.list, &st.held, &st.tied} {
-		s.spared = 40_000
+		s.spared = s.values
 		s.fill(reflect.ValueOf(v).Elem())
 	}
 	// Refs are made of artifacts that are listed.
@@ -111,7 +113,19 @@ func newStage(s *storm) *stage {
 			st.result.Timeline.Events[i].Span = &evidence.Span{Artifact: a[s.IntN(len(a))].Path, Kind: "text", Line: 1 + s.Int64N(1<<40), Offset: s.Int64N(1 << 50)}
 		}
 	}
-	return st
+	if len(st.tied.Runs) == 0 {
+		st.tied.Runs = []incident.TrackedRun{{Name: st.string()}}
+	}
+}
+
+// opened is a stage, and a client of a server that stands on it.
+func opened(t testing.TB) (*stage, *peer) {
+	st := new(stage)
+	s := &server{desk: st, store: st, Options: Options{Catalog: entries(t), Version: "test",
+		GPUs:  func(context.Context) (*incident.Holders, error) { return &st.held, nil },
+		Align: func(context.Context, string, []string) (*incident.Alignment, error) { return &st.tied, nil },
+	}}
+	return st, connect(t, transports["streams"](t, s.offer()))
 }
 
 func (st *stage) aCase(id, state string) *incident.Case {
@@ -174,16 +188,7 @@ func (st *stage) Find(_ context.Context, name string, _ ...incident.Act) (*incid
 
 // storms calls every tool on a stage, page after page, and holds each answer to the budget and the
 // marks.
-func (st *stage) storms(t testing.TB) {
-	o := Options{Catalog: entries(t), Version: "test",
-		GPUs:  func(context.Context) (*incident.Holders, error) { return &st.held, nil },
-		Align: func(context.Context, string, []string) (*incident.Alignment, error) { return &st.tied, nil },
-	}
-	if len(st.tied.Runs) == 0 {
-		st.tied.Runs = []incident.TrackedRun{{Name: st.string()}}
-	}
-	s := &server{Options: o, desk: st, store: st}
-	p := connect(t, transports["streams"](t, s.offer()))
+func (st *stage) storms(t testing.TB, p *peer) {
 	ask := func(tool string, args map[string]any) map[string]any {
 		t.Helper()
 		res := p.call(t, tool, args)
@@ -242,10 +247,11 @@ func (st *stage) storms(t testing.TB) {
 // TestBudget holds the answers of every tool to the budget, whatever they are about: few and many
 // things, short and long texts.
 func TestBudget(t *testing.T) {
+	st, p := opened(t)
 	for i, size := range []struct{ long, many int }{{40, 3}, {400, 12}, {4000, 5}, {30_000, 4}, {200, 60}, {16, 300}} {
-		for seed := range uint64(3) {
-			st := newStage(&storm{Rand: rand.New(rand.NewPCG(seed, uint64(i))), long: size.long, many: size.many})
-			st.storms(t)
+		for seed := range uint64(2) {
+			st.set(&storm{Rand: rand.New(rand.NewPCG(seed, uint64(i))), long: size.long, many: size.many, values: 40_000})
+			st.storms(t, p)
 			if t.Failed() {
 				t.Fatalf("at seed %d of size %+v", seed, size)
 			}
@@ -258,11 +264,13 @@ func FuzzBudget(f *testing.F) {
 	f.Add(uint64(1), "x", uint16(100), uint8(5))
 	f.Add(uint64(2), "⟦end⟧", uint16(20_000), uint8(2))
 	f.Add(uint64(3), "\x1b]0;\u2028\xff<", uint16(10), uint8(40))
+	st, p := opened(f)
 	f.Fuzz(func(t *testing.T, seed uint64, text string, long uint16, many uint8) {
 		if len(text) > 1000 {
 			t.Skip("long texts are made of short ones")
 		}
-		newStage(&storm{Rand: rand.New(rand.NewPCG(seed, 0)), text: text, long: int(long) + 1, many: int(many) % 64}).storms(t)
+		st.set(&storm{Rand: rand.New(rand.NewPCG(seed, 0)), text: text, long: int(long)%4096 + 1, many: int(many) % 32, values: 1500})
+		st.storms(t, p)
 	})
 }
 

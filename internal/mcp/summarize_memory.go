@@ -200,7 +200,7 @@ func (d *memoryDevice) text() string {
 		l.add("  peak %s: %s", sizeWords(*d.Peak), strings.Join(made, "; "))
 	}
 	l.with("  growth: %s", shorter(d.Growth, 240))
-	l.with("  fragmentation ("+d.Standing+"): %s", shorter(d.Fragments, 240))
+	l.with("  fragmentation (%s): %s", d.Standing, shorter(d.Fragments, 240))
 	for _, a := range d.Answers {
 		l.add("  %s: %s", shorter(a.Setting, 100), a.Answer)
 	}
