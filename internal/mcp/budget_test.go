@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/inquest-dev/inquest/internal/catalog"
 	"github.com/inquest-dev/inquest/internal/desk"
 	"github.com/inquest-dev/inquest/internal/evidence"
+	"github.com/inquest-dev/inquest/internal/explain"
 	"github.com/inquest-dev/inquest/internal/incident"
 )
 
@@ -334,3 +336,13 @@ func TestEveryEntryFits(t *testing.T) {
 }
 
 func wordsOf(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// sectionsOf is all of an entry as explain_failure shows it.
+func sectionsOf(e *catalog.Entry) string {
+	page := explain.Layout(e)
+	var b strings.Builder
+	for _, sec := range page.Sections {
+		b.WriteString(own(markdown(&page, sec), 1<<20))
+	}
+	return b.String()
+}

@@ -244,13 +244,3 @@ func (s *server) searched(query string) (*explainOut, string, error) {
 	head.add("%s", l.String())
 	return out, head.String(), nil
 }
-
-// sectionsOf is all of an entry as explain_failure shows it.
-func sectionsOf(e *catalog.Entry) string {
-	page := explain.Layout(e)
-	var b strings.Builder
-	for _, sec := range page.Sections {
-		b.WriteString(own(markdown(&page, sec), 1<<20))
-	}
-	return b.String()
-}

@@ -20,7 +20,6 @@ import (
 // A gate is a desk whose cases end only when the test says so.
 type gate struct {
 	*stage
-	mu        sync.Mutex
 	watched   chan struct{} // a value each time that somebody begins to watch
 	cancelled chan string
 	done      chan struct{} // closed: cases have ended

@@ -15,11 +15,8 @@ import (
 // Budget is the most bytes that an answer takes: its text and its structured content, as JSON.
 const Budget = 12_000
 
-// What of the budget goes where. The rest is for the frame around both.
-const (
-	textRoom  = 4_800
-	errorRoom = 1_200
-)
+// errorRoom is the most bytes of an error's text.
+const errorRoom = 1_200
 
 // describe makes the description of a tool: what it is for, what it does beside answering, what
 // bounds it, and what comes back. All tools have the same annotations: none changes anything of
