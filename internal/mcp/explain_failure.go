@@ -95,17 +95,17 @@ func (s *server) entry(e *catalog.Entry, in *explainIn) (*explainOut, string, er
 		wanted = brief
 	}
 	for _, sec := range page.Sections {
-		name := own(sec.Anchor, 60)
+		name := own(sec.Anchor, 120)
 		if len(out.Available) < 40 {
 			out.Available = append(out.Available, name)
 		}
-		if everything || slices.Contains(wanted, sec.Anchor) {
+		if everything || slices.Contains(wanted, name) {
 			all = append(all, section{Name: name, Markdown: markdown(&page, sec)})
 		}
 	}
 	for _, w := range in.Sections {
-		if w != "all" && !slices.ContainsFunc(page.Sections, func(x explain.Section) bool { return x.Anchor == w }) {
-			return nil, "", failed(nil, "The entry %s has no section of one of these names. It has: %s.", out.Entry, strings.Join(out.Available, ", "))
+		if w != "all" && !slices.ContainsFunc(page.Sections, func(x explain.Section) bool { return own(x.Anchor, 120) == w }) {
+			return nil, "", failed(nil, "The entry %s has no section of one of these names. It has: %s.", out.Entry, cut(strings.Join(out.Available, ", "), errorRoom-200))
 		}
 	}
 	return s.pages(out, all, in.Cursor)
