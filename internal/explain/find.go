@@ -195,7 +195,7 @@ type asking struct {
 
 func (x *Index) read(query string) *asking {
 	q := &asking{text: strings.TrimSpace(query), typed: map[string]string{}, guessed: map[string]bool{}, recognised: map[string]string{}}
-	typed := words(translate(query))
+	typed := x.parts(words(translate(query)))
 	ws := slices.Clone(typed)
 	for i, w := range ws {
 		if !stop[w] {
@@ -233,6 +233,19 @@ func (x *Index) read(query string) *asking {
 	}
 	q.meant = Meant(x.c, strings.ToLower(q.text))
 	return q
+}
+
+// parts cuts names joined by underscores that no entry has into their words.
+func (x *Index) parts(ws []string) []string {
+	var out []string
+	for _, w := range ws {
+		if _, known := slices.BinarySearch(x.vocabulary, w); known || !strings.Contains(w, "_") {
+			out = append(out, w)
+		} else {
+			out = append(out, strings.FieldsFunc(w, func(r rune) bool { return r == '_' })...)
+		}
+	}
+	return out
 }
 
 func (x *Index) score(d *doc, q *asking) Match {

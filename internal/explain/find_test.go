@@ -47,7 +47,7 @@ func TestTranslate(t *testing.T) {
 	}
 	for _, list := range tongues() {
 		for _, p := range list {
-			if got := strings.TrimSpace(translate(p.text)); got != p.english {
+			if got := strings.TrimSpace(translate(strings.ReplaceAll(p.text, "*", ""))); got != p.english {
 				t.Errorf("%q is %q, not %q", p.text, got, p.english)
 			}
 		}

@@ -10,9 +10,9 @@ import (
 
 // A phrasing is a query and the entry that answers it.
 type phrasing struct {
-	By    string `yaml:"by"` // author or outsider
-	Query string `yaml:"query"`
-	Want  string `yaml:"want"`
+	By    string   `yaml:"by"` // author or outsider
+	Query string   `yaml:"query"`
+	Want  []string `yaml:"want"` // each answers it
 }
 
 func phrasings(t testing.TB) []phrasing {
@@ -47,8 +47,10 @@ func TestPhrasings(t *testing.T) {
 			continue
 		}
 		seen[p.Query] = true
-		if _, err := c.Entry(p.Want); err != nil {
-			t.Errorf("%q: %v", p.Query, err)
+		for _, id := range p.Want {
+			if _, err := c.Entry(id); err != nil {
+				t.Errorf("%q: %v", p.Query, err)
+			}
 		}
 		var got []string
 		found := x.Find(p.Query)
@@ -56,7 +58,7 @@ func TestPhrasings(t *testing.T) {
 			got = append(got, m.ID)
 		}
 		g.all++
-		at := slices.Index(got, p.Want)
+		at := slices.IndexFunc(got, func(id string) bool { return slices.Contains(p.Want, id) })
 		if at == 0 {
 			g.first++
 			if found[0].Sure {
@@ -79,7 +81,7 @@ func TestPhrasings(t *testing.T) {
 			t.Errorf("%s: of %d queries %d have the right entry first, %d among three; wanted are 90 and 98 in a hundred", by, g.all, g.first, g.three)
 		}
 	}
-	if outsiders := groups["outsider"].all; outsiders > 0 && (total < 150 || outsiders < 50 || 3*outsiders < total) {
+	if outsiders := groups["outsider"].all; total < 150 || outsiders < 50 || 3*outsiders < total {
 		t.Errorf("%d queries, %d of them by outsiders; wanted are 150, a third by outsiders", total, outsiders)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A phrase is words of another language, folded, and what they are in English.
 type phrase struct {
 	text    string
-	endings bool // more letters may follow within the word
+	parts   []string // text at its stars: behind each but the last more letters may follow within the word
 	english string
 }
 
@@ -29,13 +29,13 @@ var tongues = sync.OnceValue(func() map[rune][]phrase {
 			continue
 		}
 		for p := range strings.SplitSeq(list, "|") {
-			text, endings := strings.CutSuffix(fold(p), "*")
-			if text == "" {
-				continue
-			}
+			text := fold(p)
 			first, _ := utf8.DecodeRuneInString(text)
-			if !slices.ContainsFunc(out[first], func(q phrase) bool { return q.text == text }) {
-				out[first] = append(out[first], phrase{text, endings || unicode.Is(unicode.Hangul, first), english})
+			if last, _ := utf8.DecodeLastRuneInString(text); unicode.Is(unicode.Hangul, last) {
+				text += "*" // particles follow nouns without a blank
+			}
+			if text != "" && !slices.ContainsFunc(out[first], func(q phrase) bool { return q.text == text }) {
+				out[first] = append(out[first], phrase{text, strings.Split(text, "*"), english})
 			}
 		}
 	}
@@ -74,23 +74,9 @@ scan:
 		r, n := utf8.DecodeRuneInString(text[i:])
 		if unspaced(r) || !wordRune(before) || unspaced(before) {
 			for _, p := range known[r] {
-				if !strings.HasPrefix(text[i:], p.text) {
+				end, ok := p.at(text, i)
+				if !ok {
 					continue
-				}
-				end := i + len(p.text)
-				last, _ := utf8.DecodeLastRuneInString(p.text)
-				next, _ := utf8.DecodeRuneInString(text[end:])
-				if !unspaced(last) && wordRune(next) && !unspaced(next) && end < len(text) {
-					if !p.endings {
-						continue
-					}
-					for end < len(text) {
-						next, n := utf8.DecodeRuneInString(text[end:])
-						if !wordRune(next) || unspaced(next) {
-							break
-						}
-						end += n
-					}
 				}
 				b.WriteString(" " + p.english + " ")
 				before, i = ' ', end
@@ -104,6 +90,27 @@ scan:
 		before, i = r, i+n
 	}
 	return b.String()
+}
+
+// at reports whether p stands in text at i, and where it ends.
+func (p *phrase) at(text string, i int) (end int, ok bool) {
+	end = i
+	for n, part := range p.parts {
+		if !strings.HasPrefix(text[end:], part) {
+			return 0, false
+		}
+		end += len(part)
+		next, size := utf8.DecodeRuneInString(text[end:])
+		last, _ := utf8.DecodeLastRuneInString(text[i:end])
+		if n == len(p.parts)-1 {
+			return end, part == "" || end == len(text) || unspaced(last) || unspaced(next) || !wordRune(next)
+		}
+		for size > 0 && wordRune(next) && !unspaced(next) && !unspaced(last) {
+			end += size
+			next, size = utf8.DecodeRuneInString(text[end:])
+		}
+	}
+	return end, true
 }
 
 func wordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }

@@ -34,6 +34,7 @@ var canon = func() map[string]string {
 		"step":       {"steps", "iteration", "iterations", "iter", "iters"},
 		"collective": {"collectives", "allreduce", "all_reduce", "all reduce", "all-reduce", "allgather", "all_gather", "all gather", "broadcast", "reduce_scatter"},
 		"straight":   {"immediately", "right away", "straight away", "at once", "instantly"},
+		"save":       {"saves", "saved", "saving", "written", "writing", "wrote"},
 		"interrupt":  {"ctrl c", "control c", "ctrlc", "keyboardinterrupt", "keyboard interrupt", "sigint"},
 		"grow":       {"grows", "growing", "grew", "increases", "increasing", "increase", "rises", "rising", "climbs", "climbing", "creeps up", "creep up", "goes up", "go up", "going up", "piles up", "pile up", "accumulates", "leak", "leaks", "leaking", "leaked"},
 		"offbus":     {"off the bus", "fell off the bus", "fallen off the bus", "falls off the bus", "dropped off the bus", "falling off the bus", "fell off bus"},
