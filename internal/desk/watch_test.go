@@ -38,6 +38,7 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("%d calls at the beginning", len(calls))
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if len(calls) != 1 {
 			t.Fatalf("%d calls without a change", len(calls))
 		}
@@ -45,6 +46,7 @@ func TestWatch(t *testing.T) {
 		if _, err := d.Put(t.Context(), c.ID, "a.log", &parts{n: n, size: 1, end: io.EOF, each: func() { time.Sleep(time.Millisecond) }}); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if len(calls) < 40 || len(calls) > 52 {
 			t.Errorf("%d calls in five seconds", len(calls))
 		}
