@@ -52,7 +52,11 @@ type failedPage struct{ Title, Detail, Todo string }
 // happened; all other errors are of what was asked for, and are shown.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-		return // nobody listens any more
+		// Mostly nobody listens any more. Where the program is ending somebody does, and without a
+		// status the answer would be 200.
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
 	status, p := http.StatusInternalServerError, failedPage{"This did not work", err.Error(), "If it happens again, report it with what you did."}
 	var f *failure

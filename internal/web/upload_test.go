@@ -369,6 +369,18 @@ func TestStopWhileUploading(t *testing.T) {
 	}
 }
 
+// What ends because its request was cancelled is never answered as if it had been done, wherever
+// the cancelling meets it.
+func TestCancelledRequest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	(&site{}).fail(w, httptest.NewRequestWithContext(ctx, "POST", "/cases", nil), fmt.Errorf("take %q: %w", "a.log", context.Canceled))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d", w.Code)
+	}
+}
+
 // A log with scripts, escapes and one line of 100 MB changes nothing on the page but text.
 func TestHostileLog(t *testing.T) {
 	if testing.Short() {
