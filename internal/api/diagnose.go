@@ -53,6 +53,7 @@ func (comparisonFormat) Schema(huma.Registry) *huma.Schema {
 
 type diagnoseInput struct {
 	Name        fileName       `query:"name" doc:"Of the file that the body is; of no meaning for a form." example:"rank_0.log"`
+	Modified
 	Baseline    string         `query:"baseline" doc:"Id of another case, of a run that worked: the incident says what differs." minLength:"1" maxLength:"128"`
 	CompareHost string         `query:"compare_host" doc:"A host that is not suspected, to hold that of the first fault against." minLength:"1" maxLength:"256"`
 	All         bool           `query:"all" doc:"Read every text, also what does not look like a log."`
@@ -81,6 +82,10 @@ before ends it. With status 200 the case stays, and Location names it: its timel
 }
 
 func (s *server) diagnose(ctx context.Context, in *diagnoseInput) (*answered, error) {
+	written, err := in.written(s.Now())
+	if err != nil {
+		return nil, err
+	}
 	k, err := s.Desk.Begin("")
 	if err != nil {
 		return nil, problem(err)
@@ -91,7 +96,7 @@ func (s *server) diagnose(ctx context.Context, in *diagnoseInput) (*answered, er
 			_ = s.Desk.Remove(k.ID) // it may be gone already
 		}
 	}()
-	n, err := s.receive(ctx, callOf(ctx), k.ID, string(in.Name))
+	n, err := s.receive(ctx, callOf(ctx), k.ID, string(in.Name), written)
 	if err != nil {
 		return nil, problem(err)
 	}

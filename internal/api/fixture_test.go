@@ -48,17 +48,19 @@ type site struct {
 	*httptest.Server
 	t     testing.TB
 	desk  *desk.Desk
+	dir   string // of the desk
 	store *store.Store
 }
 
 func newSite(t testing.TB, limits desk.Limits, with func(*Options)) *site {
 	t.Helper()
 	eo := engineOptions(t)
-	d, err := desk.New(desk.Options{Dir: t.TempDir(), Engine: eo, Limits: limits, Workers: 2, Now: time.Now})
+	dir := t.TempDir()
+	d, err := desk.New(desk.Options{Dir: dir, Engine: eo, Limits: limits, Workers: 2, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, desk: d, store: store.Open(t.TempDir())}
+	s := &site{t: t, desk: d, dir: dir, store: store.Open(t.TempDir())}
 	o := Options{Desk: d, Catalog: eo.Catalog, Store: s.store, Version: "test"}
 	if with != nil {
 		with(&o)

@@ -65,8 +65,8 @@ func (s *server) fits(c *call) error {
 }
 
 // receive puts the files of a request into a case: those of a form with files, else the one that
-// the body is. It returns how many there were.
-func (s *server) receive(ctx context.Context, c *call, id, name string) (files int, err error) {
+// the body is, which was written last at a time. It returns how many there were.
+func (s *server) receive(ctx context.Context, c *call, id, name string, written time.Time) (files int, err error) {
 	if err := s.fits(c); err != nil {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ func (s *server) receive(ctx context.Context, c *call, id, name string) (files i
 		if name == "" {
 			name = "log"
 		}
-		_, err := s.Desk.Put(ctx, id, name, b)
+		_, err := s.Desk.PutDated(ctx, id, name, written, b)
 		return 1, err
 	}
 	form := multipart.NewReader(b, params["boundary"])
@@ -139,9 +139,30 @@ func (fileName) Schema(huma.Registry) *huma.Schema {
 	})
 }
 
+// Modified says when a file was written last.
+type Modified struct {
+	Modified time.Time `query:"modified" doc:"When the file was written last where it comes from: RFC 3339, from 1970 to a day from now. Which of several launches is the newest, and whether a run still goes on, can depend on it. Left out, it is the time of the upload." example:"2026-01-31T12:00:00Z"`
+}
+
+// ahead is how far the clock of a client may be.
+const ahead = 24 * time.Hour
+
+// written is the time, the zero time where none was given.
+func (m *Modified) written(now time.Time) (time.Time, error) {
+	switch t := m.Modified; {
+	case t.IsZero():
+	case t.Before(time.Unix(0, 0)):
+		return t, huma.Error422UnprocessableEntity("modified is before 1970; leave it out where it is not known")
+	case t.After(now.Add(ahead)):
+		return t, huma.Error422UnprocessableEntity("modified is more than a day in the future; leave it out where it is not known")
+	}
+	return m.Modified, nil
+}
+
 type putInput struct {
 	ID   string   `path:"id" doc:"Of the case." maxLength:"128"`
 	Name fileName `path:"name" doc:"Of the file, with slashes as / or %2F." example:"logs/rank_0.log"`
+	Modified
 }
 
 func (s *server) registerUpload() {
@@ -163,8 +184,12 @@ func (s *server) putFile(ctx context.Context, in *putInput) (*answered, error) {
 	if err := s.fits(c); err != nil {
 		return nil, problem(err)
 	}
+	written, err := in.written(s.Now())
+	if err != nil {
+		return nil, err
+	}
 	b := c.body(s)
-	n, err := s.Desk.Put(ctx, in.ID, string(in.Name), b)
+	n, err := s.Desk.PutDated(ctx, in.ID, string(in.Name), written, b)
 	if err != nil {
 		return nil, problem(err)
 	}

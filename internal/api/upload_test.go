@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -213,5 +215,55 @@ func TestDiagnose(t *testing.T) {
 	s.want(s.do("POST", "/v1/diagnose", body, "Content-Type", kind), 422, nil)
 	if all := s.desk.Cases(); len(all) != 1 {
 		t.Errorf("%d cases are left; want the one that stays", len(all))
+	}
+}
+
+// TestModified hands files over with the times at which they were written, and without.
+func TestModified(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	s := newSite(t, desk.Limits{}, func(o *Options) { o.Now = func() time.Time { return now } })
+	for _, c := range []struct {
+		modified string
+		status   int // of what is not taken; 0 is taken
+		want     time.Time
+	}{
+		{"", 0, time.Time{}},
+		{"?modified=2026-01-31T12:00:00.25Z", 0, time.Date(2026, 1, 31, 12, 0, 0, 250e6, time.UTC)},
+		{"?modified=2026-01-31T12:00:00%2B02:00", 0, time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)},
+		{"?modified=1970-01-01T00:00:00Z", 0, time.Unix(0, 0)},
+		{"?modified=" + now.Add(23*time.Hour).UTC().Format(time.RFC3339), 0, now.Add(23 * time.Hour)},
+		{"?modified=" + now.Add(25*time.Hour).UTC().Format(time.RFC3339), 422, time.Time{}},
+		{"?modified=1969-12-31T23:59:59Z", 422, time.Time{}},
+		{"?modified=9999-12-31T23:59:59Z", 422, time.Time{}},
+		{"?modified=yesterday", 422, time.Time{}},
+		{"?modified=", 422, time.Time{}},
+	} {
+		k := s.begin()
+		for method, path := range map[string]string{"PUT": "/v1/cases/" + k.ID + "/files/a.log" + c.modified, "POST": "/v1/diagnose" + c.modified} {
+			began := time.Now().Add(-time.Minute)
+			r := s.do(method, path, oom)
+			if c.status != 0 {
+				s.want(r, c.status, nil)
+				continue
+			}
+			id, name := k.ID, "a.log"
+			if method == "POST" {
+				s.want(r, 200, nil)
+				id, name = strings.TrimPrefix(r.Header.Get("Location"), "/v1/cases/"), "log"
+			} else {
+				s.want(r, 201, nil)
+			}
+			at, _ := filepath.Glob(filepath.Join(s.dir, "*", id, name))
+			if len(at) != 1 {
+				t.Fatalf("%s: files %q", path, at)
+			}
+			info, err := os.Stat(at[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.ModTime(); c.want.IsZero() && got.Before(began) || !c.want.IsZero() && !got.Equal(c.want) {
+				t.Errorf("%s: written %v, want %v", path, got, c.want)
+			}
+		}
 	}
 }

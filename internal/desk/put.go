@@ -48,7 +48,8 @@ func (d *Desk) Put(ctx context.Context, id, name string, r io.Reader) (int64, er
 }
 
 // PutDated is Put of a file that was written last at a time, where that is known: which of
-// several launches is the newest, and whether a run still goes on, can depend on it.
+// several launches is the newest, and whether a run still goes on, can depend on it. A file that
+// ends early has it as well.
 func (d *Desk) PutDated(ctx context.Context, id, name string, written time.Time, r io.Reader) (int64, error) {
 	if err := CheckName(name); err != nil {
 		return 0, err
@@ -176,18 +177,24 @@ func (p *putting) take(ctx context.Context, r io.Reader) error {
 			have = 0
 		}
 	}
-	if end != io.EOF {
+	err := p.close()
+	switch {
+	case end != io.EOF:
 		return end
+	case err != nil:
+		return p.refuse(err)
 	}
+	return nil
+}
+
+// close ends the writing, and gives the file its time.
+func (p *putting) close() error {
 	err := p.file.Close()
 	p.file = nil
 	if err == nil && !p.written.IsZero() {
 		err = p.within(func(dir *os.Root) error { return dir.Chtimes(p.name, p.written, p.written) })
 	}
-	if err != nil {
-		return p.refuse(err)
-	}
-	return nil
+	return err
 }
 
 // within calls fn with the case's folder, through which nothing can be reached that lies outside.

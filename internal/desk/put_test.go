@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/desk"
@@ -200,5 +201,11 @@ func TestPutDated(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(folderOf(t, o.Dir), id, "a.log")); err != nil || !info.ModTime().Equal(at) {
 		t.Errorf("%v (%v)", info, err)
+	}
+	if _, err := d.PutDated(t.Context(), id, "cut.log", at, io.MultiReader(strings.NewReader(oom), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(folderOf(t, o.Dir), id, "cut.log")); err != nil || !info.ModTime().Equal(at) {
+		t.Errorf("of a file that ended early: %v (%v)", info, err)
 	}
 }

@@ -112,13 +112,20 @@
     throw new Error(why);
   }
 
+  // When a file was written last, for the address; nothing where the browser does not know, or
+  // what it says cannot be: before 1970, or after tomorrow.
+  const modified = (file) => {
+    const t = file.lastModified;
+    return t >= 0 && t <= Date.now() + 864e5 - 6e5 ? "?modified=" + encodeURIComponent(new Date(t).toISOString()) : "";
+  };
+
   // put sends one file; XMLHttpRequest, because fetch tells nothing of how far it is.
   function put(id, name, file, moved, running) {
     return new Promise((ok, no) => {
       const x = new XMLHttpRequest();
       running.add(x);
       let before = 0;
-      x.open("PUT", "/v1/cases/" + id + "/files/" + name.split("/").map(encodeURIComponent).join("/"));
+      x.open("PUT", "/v1/cases/" + id + "/files/" + name.split("/").map(encodeURIComponent).join("/") + modified(file));
       x.setRequestHeader("Content-Type", "application/octet-stream");
       x.upload.onprogress = (e) => { moved(e.loaded - before); before = e.loaded; };
       x.onload = () => {

@@ -1,5 +1,5 @@
 """The first page: handing things over, with and without scripts."""
-import base64, io, re, zipfile
+import base64, io, os, re, zipfile
 
 from playwright.sync_api import expect
 
@@ -37,6 +37,11 @@ def paste_an_oom(site):
 
 def choose_a_folder_of_ranks(site):
     folder = runs.ranks(site.work / "job-64", 64, 41)
+    written = 1767225600  # 2026-01-01T00:00:00Z
+    for log in folder.iterdir():
+        os.utime(log, (written, written))
+    sent = []
+    site.page.on("request", lambda r: r.method == "PUT" and sent.append(r.url))
     site.visit("/")
     site.page.get_by_label("A folder").set_input_files(folder)
     expect(site.page.locator("#picked-sum")).to_contain_text("64 files")
@@ -44,6 +49,7 @@ def choose_a_folder_of_ranks(site):
     site.page.get_by_role("button", name="Diagnose the files").click()
     at_verdict(site)
     expect(site.page.locator("#verdict")).to_contain_text("rank 41")
+    assert len(sent) == 64 and all("?modified=2026-01-01T00%3A00%3A00.000Z" in url for url in sent), sent
 
 
 DROP = """([name, files]) => {
@@ -63,6 +69,11 @@ DROP = """([name, files]) => {
 
 def drop_a_folder_of_ranks(site):
     folder = runs.ranks(site.work / "job-64", 64, 41)
+    written = 1767225600  # 2026-01-01T00:00:00Z
+    for log in folder.iterdir():
+        os.utime(log, (written, written))
+    sent = []
+    site.page.on("request", lambda r: r.method == "PUT" and sent.append(r.url))
     site.visit("/")
     files = [[p.name, base64.b64encode(p.read_bytes()).decode()] for p in sorted(folder.iterdir())]
     site.page.evaluate(DROP, ["job-64", files])
