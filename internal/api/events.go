@@ -100,6 +100,7 @@ func (s *server) watch(ctx context.Context, in *CaseInput, send sse.Sender) {
 	}()
 	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
+	beat.Stop() // until the case as it is now has been said, which comes first
 	for {
 		var err error
 		select {

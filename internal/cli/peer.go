@@ -44,7 +44,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 // ownPeers narrows l to connections of this user, where the system says whose one is: it is asked
 // about a connection of our own, which l gets and which ends at once.
 func ownPeers(l net.Listener) (net.Listener, bool) {
-	c, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
+	c, err := net.DialTimeout("tcp", l.Addr().String(), 10*time.Second)
 	if err != nil {
 		return l, false
 	}

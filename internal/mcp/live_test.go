@@ -189,7 +189,7 @@ func TestConcurrent(t *testing.T) {
 				p := connect(t, transport(t, s))
 				for _, example := range []string{"oom-then-nan", "single-gpu-oom", "eight-ranks"} {
 					all.Go(func() {
-						m := p.answer(t, "diagnose", map[string]any{"paths": []string{filepath.Join(dir, example)}})
+						m := p.answer(t, "diagnose", map[string]any{"paths": []string{filepath.Join(dir, example)}, "wait_seconds": waitMost})
 						if at(m, "verdict.outcome") != incident.Failed {
 							t.Errorf("%s: %v", example, m)
 						}
@@ -220,7 +220,7 @@ func TestManyRanks(t *testing.T) {
 		}
 	}
 	p := connect(t, transports["streams"](t, New(options(t))))
-	m := p.answer(t, "diagnose", map[string]any{"paths": []string{dir}, "wait_seconds": 600})
+	m := p.answer(t, "diagnose", map[string]any{"paths": []string{dir}, "wait_seconds": waitMost})
 	if m["state"] != incident.CaseDone || at(m, "verdict.first_fault") == nil {
 		t.Fatalf("%v", m)
 	}

@@ -43,7 +43,7 @@ done
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true' EXIT
 address=''
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 2400; i++)); do
 	address=$(grep -so 'http://127\.0\.0\.1:[0-9]*' "$work/serve.log" | head -1 || true)
 	[ -n "$address" ] && break
 	kill -0 "$server" || { cat "$work/serve.log" >&2; exit 1; }
@@ -68,7 +68,7 @@ id=$(curl -fsS -D - -o /dev/null --data-binary "@$work/rank_0.log" "$address/v1/
 
 # 4. Requests, and what is said of the answers.
 cd "$work"
-flags=(--mode all --request-timeout 20 --continue-on-failure --no-color --warnings off)
+flags=(--mode all --request-timeout 60 --continue-on-failure --no-color --warnings off)
 # Of CI it asks the same each time, so that a failure is of the change.
 [ -z "${CI:-}" ] || flags+=(--seed 1 --generation-deterministic)
 status=0

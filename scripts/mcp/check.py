@@ -234,7 +234,7 @@ def listening():
         yield url, token
     finally:
         server.send_signal(signal.SIGINT)
-        out, err = server.communicate(timeout=30)
+        out, err = server.communicate(timeout=120)
         if server.returncode != 0 or out or err:
             problem(f"the server ended with {server.returncode}, {out!r}, {err!r}")
 
@@ -249,7 +249,7 @@ async def over_http(how, large):
             got = httpx2.post(url, headers={"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}, content="{}").status_code
             if got != want:
                 problem(f"{name}: status {got}")
-        client = httpx2.AsyncClient(headers={"Authorization": "Bearer " + token}, timeout=httpx2.Timeout(30, read=900))
+        client = httpx2.AsyncClient(headers={"Authorization": "Bearer " + token}, timeout=httpx2.Timeout(120, read=900))
         async with client, streamable_http_client(url, http_client=client) as streams, ClientSession(*streams[:2]) as session:
             await begin(session, how)
             await Caller(f"HTTP, {how}", session).everything(large)
@@ -259,7 +259,7 @@ def only_protocol():
     """Every line of standard output is a message; the end of input ends the server."""
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
     for text in [json.dumps(hello) + "\n", json.dumps(hello) + "\nno message at all\n", "", "\n\n"]:
-        p = subprocess.run([INQUEST, "mcp"], input=text, capture_output=True, text=True, timeout=60)
+        p = subprocess.run([INQUEST, "mcp"], input=text, capture_output=True, text=True, timeout=300)
         for l in p.stdout.splitlines():
             if json.loads(l).get("jsonrpc") != "2.0":
                 problem(f"standard output has {l!r}")

@@ -27,7 +27,7 @@ class Served:
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGINT)
-        status = self.process.wait(timeout=20)
+        status = self.process.wait(timeout=120)
         self.errors.close()
         if status != 0:
             raise SystemExit(f"inquest serve ended with status {status} after an interrupt")

@@ -22,7 +22,7 @@ class Site:
         self.wrong, self.others = [], []
         self.context = browser.new_context(viewport={"width": 1440, "height": 900}, java_script_enabled=scripts, accept_downloads=True,
                                            permissions=["clipboard-read", "clipboard-write"])
-        self.context.set_default_timeout(20000)
+        self.context.set_default_timeout(60000)
         self.context.on("request", self._request)
         self.context.on("page", self._watch)
         self.page = self.context.new_page()

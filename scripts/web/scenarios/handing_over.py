@@ -11,7 +11,7 @@ from site_driver import Site
 def at_verdict(site):
     """Waits until the case has ended, and its verdict is shown."""
     site.page.wait_for_url(re.compile(r"/cases/[a-z0-9]+$"))
-    expect(site.page.locator("#verdict")).to_be_visible(timeout=30000)
+    expect(site.page.locator("#verdict")).to_be_visible(timeout=120000)
 
 
 def first_page(site):

@@ -13,7 +13,7 @@ def hand_over(site, folder):
     site.page.get_by_label("A folder").set_input_files(folder)
     site.page.get_by_role("button", name="Diagnose the files").click()
     site.page.wait_for_url(re.compile(r"/cases/[a-z0-9]+$"))
-    expect(site.page.locator("#verdict")).to_be_visible(timeout=60000)
+    expect(site.page.locator("#verdict")).to_be_visible(timeout=120000)
     return re.search(r"/cases/[a-z0-9]+", site.page.url).group(0)
 
 
@@ -43,7 +43,7 @@ def two_clicks_and_the_fix(site):
     click(site.page.get_by_role("button", name="Diagnose the files"))
     site.page.wait_for_url(re.compile(r"/cases/[a-z0-9]+$"))
     first = site.page.get_by_role("link", name="Read the first fault's line")
-    expect(first).to_be_visible(timeout=60000)
+    expect(first).to_be_visible(timeout=120000)
     site.look("verdict-64")
     click(first)
     expect(site.page.get_by_role("heading", level=1)).to_contain_text("rank_41.log")
