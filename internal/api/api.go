@@ -37,9 +37,8 @@ type Options struct {
 // A server answers the operations.
 type server struct {
 	Options
-	api       huma.API
-	published map[string]string              // component of each published definition, by schema and name
-	index     func() (*explain.Index, error) // made at the first search
+	api   huma.API
+	index func() (*explain.Index, error) // made at the first search
 }
 
 // Handler answers below /v1/, and /openapi.json and /openapi.yaml. The http.Server that it is

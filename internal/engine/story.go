@@ -38,9 +38,6 @@ type told struct {
 	repeat  bool // says what another event of its process says
 }
 
-// named reports whether the verdict speaks of it.
-func (e *told) named() bool { return e.role != incident.RoleOther }
-
 // story puts the events of all attempts in order, with the part that each has in the verdict of
 // its attempt.
 func (s *Study) story(ctx context.Context, inc *incident.Incident, max int) (*incident.Timeline, error) {

@@ -187,7 +187,7 @@ func badgesOf(all []badge) []Badge {
 func pairsOf(all []labelled) []Pair {
 	var out []Pair
 	for _, l := range all {
-		out = append(out, Pair{l.Label, l.Text})
+		out = append(out, Pair(l))
 	}
 	return out
 }

@@ -143,11 +143,6 @@ func (q *timelineQuery) keeps(e *incident.TimelineEvent) bool {
 	return e.Rank != nil && slices.ContainsFunc(q.ranks, func(r rankRange) bool { return r.low <= *e.Rank && *e.Rank <= r.high })
 }
 
-// filtered reports whether q leaves anything out but for its window.
-func (q *timelineQuery) filtered() bool {
-	return q.Kind != "" || q.Class != "" || q.Role != "" || q.Attempt != "" || len(q.ranks) > 0
-}
-
 // cutTo is at most n bytes of s, whole characters.
 func cutTo(s string, n int) string {
 	if len(s) <= n {
