@@ -129,30 +129,27 @@ func (s *server) compare(ctx context.Context, in *compareInput) (*answered, erro
 	if err != nil {
 		return nil, err
 	}
-	x, y, err := ledger.BeforeAfter(k)
-	if x == nil {
+	x, y, err := s.pair(ctx, k, in.With)
+	var named *ledger.NameError
+	switch {
+	case errors.As(err, &named) && len(named.IDs) == 0:
+		return nil, huma.Error404NotFound(fmt.Sprintf("no trial %s is kept; GET /v1/incidents/%s lists those of the incident", quoted(named.Name), k.ID))
+	case errors.As(err, &named), errors.Is(err, ledger.ErrOneTrial), errors.Is(err, ledger.ErrNoOriginal):
 		return nil, huma.Error409Conflict(err.Error())
-	}
-	if y == nil || in.With != "" {
-		all, _, readErr := s.Store.Trials(ctx)
-		if readErr != nil {
-			return nil, problem(readErr)
-		}
-		if in.With != "" {
-			var named *ledger.NameError
-			if y, err = ledger.TrialNamed(all, in.With); errors.As(err, &named) {
-				if len(named.IDs) > 1 {
-					return nil, huma.Error409Conflict(named.Error())
-				}
-				return nil, huma.Error404NotFound(fmt.Sprintf("no trial %s is kept; GET /v1/incidents/%s lists those of the incident", quoted(in.With), k.ID))
-			}
-		} else if y = ledger.TriedSince(x, all); y == nil {
-			return nil, huma.Error409Conflict(err.Error())
-		}
+	case err != nil:
+		return nil, problem(err)
 	}
 	c := ledger.Compare(*x, *y)
 	f := asked(ctx, string(in.Format), report.ComparisonFormats())
 	return s.sendAs(ctx, http.StatusOK, f, func(w io.Writer) error { return report.WriteComparison(w, f, &c, in.options()) }, nil)
+}
+
+// pair are the trial that failed and the one that with names, else the one that tells most.
+func (s *server) pair(ctx context.Context, k *incident.Kept, with string) (x, y *incident.Trial, err error) {
+	if with == "" {
+		return s.Store.PairOf(ctx, k)
+	}
+	return s.Store.Pair(ctx, k.Original, with)
 }
 
 func (s *server) note(ctx context.Context, in *noteInput) (*answered, error) {

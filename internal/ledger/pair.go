@@ -11,6 +11,9 @@ import (
 // ErrOneTrial is for an incident of which nothing was tried since it failed.
 var ErrOneTrial = errors.New("nothing to compare with")
 
+// ErrNoOriginal is for an incident whose first trial is gone: there is no side to compare from.
+var ErrNoOriginal = errors.New("the trial of the failure is not on record")
+
 // A NameError is for a name that means no trial, or more than one.
 type NameError struct {
 	Name string
@@ -47,7 +50,7 @@ func TrialNamed(all []incident.Trial, name string) (*incident.Trial, error) {
 
 // BeforeAfter are the trial that failed and the one that tells most of what was tried since: the
 // last that a verification or recheck made, else the last of all. Where there is no other the
-// error is ErrOneTrial, and x is there all the same.
+// error is ErrOneTrial, and x is there all the same; ErrNoOriginal is that the first is gone.
 func BeforeAfter(k *incident.Kept) (x, y *incident.Trial, err error) {
 	siblings := Siblings(k.Trials, k.Original)
 	for i := range k.Trials {
@@ -64,7 +67,7 @@ func BeforeAfter(k *incident.Kept) (x, y *incident.Trial, err error) {
 	}
 	switch {
 	case x == nil:
-		return nil, nil, fmt.Errorf("the trial of the failure of %s is not on record", k.ID)
+		return nil, nil, fmt.Errorf("compare trials of %s: %w", k.ID, ErrNoOriginal)
 	case y == nil:
 		return x, nil, fmt.Errorf("%w: %s has one trial; run it again with the change (inquest run, or inquest verify --incident %s)", ErrOneTrial, k.ID, k.ID)
 	}

@@ -59,7 +59,7 @@ func TestBeforeAfter(t *testing.T) {
 			}
 		})
 	}
-	if x, _, err := BeforeAfter(&incident.Kept{ID: "i-1", Original: "gone"}); x != nil || err == nil || errors.Is(err, ErrOneTrial) {
+	if x, _, err := BeforeAfter(&incident.Kept{ID: "i-1", Original: "gone"}); x != nil || !errors.Is(err, ErrNoOriginal) || errors.Is(err, ErrOneTrial) {
 		t.Errorf("without the trial of its failure: %v, %v", x, err)
 	}
 }

@@ -25,7 +25,8 @@ func (s *Store) Pair(ctx context.Context, a, b string) (x, y *incident.Trial, er
 
 // PairOf are the two trials that tell most of an incident: the one that failed and what was tried
 // since, as ledger.BeforeAfter has it, else the newest of the same scenario, as
-// ledger.TriedSince has it. The error is ledger.ErrOneTrial where there is nothing to compare with.
+// ledger.TriedSince has it. The error is ledger.ErrOneTrial or ledger.ErrNoOriginal where there is
+// nothing to compare.
 func (s *Store) PairOf(ctx context.Context, k *incident.Kept) (x, y *incident.Trial, err error) {
 	x, y, err = ledger.BeforeAfter(k)
 	if y != nil || x == nil {

@@ -149,7 +149,7 @@ func (s *site) compareTrials(w http.ResponseWriter, r *http.Request) error {
 		}
 	case errors.As(err, &named):
 		p.Problem, status = err.Error(), http.StatusNotFound
-	case errors.Is(err, ledger.ErrOneTrial):
+	case errors.Is(err, ledger.ErrOneTrial), errors.Is(err, ledger.ErrNoOriginal):
 		p.Problem = err.Error()
 	default:
 		return err
