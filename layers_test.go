@@ -73,9 +73,11 @@ var layers = []struct{ pkg, may string }{
 	// What people and programs hand over is kept and diagnosed in one place; a page, an API and
 	// tools for agents stand on it. They see incidents, not the machinery.
 	{"internal/desk", "internal/evidence internal/incident internal/engine"},
-	{"internal/api", "docs internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
-	{"internal/web", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
-	{"internal/mcp", "internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
+	// Names, origins and files of forms are judged in one place for all three.
+	{"internal/request", ""},
+	{"internal/api", "docs internal/request internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
+	{"internal/web", "internal/request internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
+	{"internal/mcp", "internal/request internal/evidence internal/incident internal/catalog internal/explain internal/desk internal/ledger internal/store internal/report"},
 	{"internal/cli", "encyclopedia examples internal/* internal/reader/* internal/repair/all"},
 	{"internal/testkit/genjob", ""},
 	{"internal/testkit/heard", ""},
@@ -91,7 +93,7 @@ const everywhere = "internal/lazyre"
 // outside. A trailing / matches everything below.
 var sensitive = []struct{ imports, may, why string }{
 	{"os/exec", "internal/gpu internal/process internal/record internal/repair/repairtest", "the vendors' tools, the user's command when asked, git, and a test suite that kills a process; nothing else starts one"},
-	{"net/http", "internal/reader/mlflow internal/api internal/web internal/mcp internal/cli", "nothing leaves the machine but a request to the address that the user names; pages and tools are served on it"},
+	{"net/http", "internal/reader/mlflow internal/request internal/api internal/web internal/mcp internal/cli", "nothing leaves the machine but a request to the address that the user names; pages and tools are served on it"},
 	{"github.com/danielgtaylor/huma/v2/", "internal/api", "the HTTP API and its document"},
 	{"github.com/modelcontextprotocol/go-sdk/", "internal/mcp internal/cli", "the tools for agents, and the streams or the address on which they are offered"},
 	{"zombiezen.com/go/sqlite", "internal/store internal/format/sqlitestore internal/repair/mlflow internal/repair/trackio", "stores of trackers, and the index of the trials"},

@@ -7,13 +7,13 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/inquest-dev/inquest/internal/desk"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/request"
 )
 
 // A bodyError is why the body of a request ended before its end: the client went, or stalled
@@ -86,7 +86,7 @@ func (s *server) receive(ctx context.Context, c *call, id, name string, written 
 			return files, nil
 		}
 		if err == nil {
-			if name := partName(part); name != "" {
+			if name := request.FileName(part); name != "" {
 				files++
 				_, err = s.Desk.Put(ctx, id, name, part)
 			} else {
@@ -115,16 +115,6 @@ func isDesks(err error) bool {
 		}
 	}
 	return false
-}
-
-// partName is the name of a file in a form with its folders, which browsers and curl send and
-// Part.FileName takes off; "" for a field.
-func partName(p *multipart.Part) string {
-	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
-	if err != nil {
-		return ""
-	}
-	return strings.ReplaceAll(params["filename"], `\`, "/")
 }
 
 // A fileName is the name of a file of a case. desk.CheckName has the last word.

@@ -24,6 +24,7 @@ import (
 	"github.com/inquest-dev/inquest/internal/incident"
 	"github.com/inquest-dev/inquest/internal/mcp"
 	"github.com/inquest-dev/inquest/internal/report"
+	"github.com/inquest-dev/inquest/internal/request"
 	"github.com/inquest-dev/inquest/internal/tracker"
 )
 
@@ -140,7 +141,7 @@ func (a *app) mcpHTTP(ctx context.Context, stop func(), address, token string, o
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
 	defer l.Close()
-	if !mcp.Loopback(l.Addr().String()) { // a name that the system resolves to something else
+	if !request.Loopback(l.Addr().String()) { // a name that the system resolves to something else
 		return fmt.Errorf("%w: --http %s is %s, which is no loopback address", errUsage, address, l.Addr())
 	}
 	fmt.Fprintf(a.err, "inquest mcp listens on http://%s%s\n", l.Addr(), mcp.Path)
@@ -151,7 +152,7 @@ func (a *app) mcpHTTP(ctx context.Context, stop func(), address, token string, o
 // loopbackAddress reports whether an address to listen on names its host, and that is loopback.
 func loopbackAddress(address string) bool {
 	host, port, err := net.SplitHostPort(address)
-	return err == nil && host != "" && port != "" && mcp.Loopback(host)
+	return err == nil && host != "" && port != "" && request.Loopback(host)
 }
 
 // shortestToken is in characters.

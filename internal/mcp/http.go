@@ -4,14 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/inquest-dev/inquest/internal/request"
 )
 
 // Path is where the tools are offered over HTTP.
@@ -56,35 +55,12 @@ func Handler(s *mcp.Server, token string) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		switch {
-		case !Loopback(r.Host):
+		case !request.Loopback(r.Host):
 			http.Error(w, "these tools are reached under a loopback address only", http.StatusMisdirectedRequest)
-		case foreign(r):
+		case request.Foreign(r):
 			http.Error(w, "the request comes from a page of another origin", http.StatusForbidden)
 		default:
 			mux.ServeHTTP(w, r)
 		}
 	})
-}
-
-// Loopback reports whether a host, with or without a port, is this machine and reached from
-// nowhere else.
-func Loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	return err == nil && a.Unmap().IsLoopback()
-}
-
-// foreign reports whether a browser says that a page from elsewhere made the request. Programs
-// send neither header.
-func foreign(r *http.Request) bool {
-	if o, sent := r.Header["Origin"]; sent && (len(o) != 1 || !strings.EqualFold(o[0], "http://"+r.Host)) {
-		return true
-	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site != "" && site != "same-origin" && site != "none"
 }

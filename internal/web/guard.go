@@ -6,10 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
+
+	"github.com/inquest-dev/inquest/internal/request"
 )
 
 // A guard decides whether a request is answered at all:
@@ -76,34 +76,17 @@ func (g *guard) check(r *http.Request) *refusal {
 // ours reports whether a Host is one under which the pages are reached. Loopback addresses and
 // localhost are, with every port: nobody else can make a browser take them for their own.
 func (g *guard) ours(hostport string) bool {
-	h := strings.ToLower(hostport)
-	if g.hosts[h] {
-		return true
-	}
-	if name, _, err := net.SplitHostPort(h); err == nil {
-		h = name
-	}
-	if h == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(h, "["), "]"))
-	return err == nil && a.Unmap().IsLoopback()
+	return g.hosts[strings.ToLower(hostport)] || request.Loopback(hostport)
 }
 
-// foreign reports whether a browser says that a page from elsewhere made the request. Stricter
-// than http.CrossOriginProtection: an Origin is that of the page itself or refused, null too,
-// and reading is guarded as well.
+// foreign reports whether a page from elsewhere made the request. A link in a chat or in a page
+// of documentation may lead here; frames, images and fetches may not.
 func foreign(r *http.Request) bool {
-	if o, sent := r.Header["Origin"]; sent && (len(o) != 1 || !strings.EqualFold(o[0], "http://"+r.Host)) {
-		return true
-	}
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
+	if !request.Foreign(r) {
 		return false
 	}
-	// A link in a chat or in a page of documentation leads here; frames, images and fetches do not.
 	h := r.Header
-	return r.Method != http.MethodGet || h.Get("Sec-Fetch-Mode") != "navigate" || h.Get("Sec-Fetch-Dest") != "document"
+	return request.OtherOrigin(r) || r.Method != http.MethodGet || h.Get("Sec-Fetch-Mode") != "navigate" || h.Get("Sec-Fetch-Dest") != "document"
 }
 
 // admits reports whether r has the token, or needs none: what is the same for everybody, and the

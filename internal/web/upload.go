@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"mime"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/desk"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/request"
 )
 
 var uploadRoutes = []route{
@@ -85,7 +85,7 @@ func (s *site) handOver(w http.ResponseWriter, r *http.Request) error {
 func takePart(part *multipart.Part, begin func(string) error, put putter) error {
 	defer part.Close()
 	var in io.Reader = coming{part}
-	name := fileName(part)
+	name := request.FileName(part)
 	switch part.FormName() {
 	case "text":
 		name, in = pasted, &unixLines{bufio.NewReaderSize(in, 64<<10)}
@@ -109,16 +109,6 @@ func takePart(part *multipart.Part, begin func(string) error, put putter) error 
 		return err
 	}
 	return put(name, io.MultiReader(strings.NewReader(string(first[:n])), in))
-}
-
-// fileName is the name of a file with the folders that the browser states; Part.FileName would
-// leave those out.
-func fileName(p *multipart.Part) string {
-	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
-	if err != nil {
-		return ""
-	}
-	return strings.ReplaceAll(params["filename"], `\`, "/")
 }
 
 // caseName is what a case is called after its first file.
