@@ -148,6 +148,66 @@ func Plain(text string) string {
 	return b.String() + text[at:]
 }
 
+// Prose is a sentence for a reader without a run at hand: a placeholder gives its
+// fallback; without one a letter stands for a number, N for the first, M and K for
+// others, and the fact's name in words, between ‹ and ›, for anything else. What
+// stands in parentheses alone only quotes what a run had, and is left out.
+func Prose(text string) string {
+	var b strings.Builder
+	letters := map[string]string{}
+	at := 0
+	for _, s := range slots(text) {
+		b.WriteString(text[at:s.start])
+		at = s.end
+		if s.hasFallback {
+			b.WriteString(s.fallback)
+			continue
+		}
+		if before := b.String(); strings.HasSuffix(before, " (") && strings.HasPrefix(text[at:], ")") {
+			b.Reset()
+			b.WriteString(strings.TrimSuffix(before, " ("))
+			at++
+			continue
+		}
+		b.WriteString(standIn(s.name, letters))
+	}
+	return b.String() + text[at:]
+}
+
+// standIn is what stands for the value of the fact n; letters are those in use.
+func standIn(n string, letters map[string]string) string {
+	if f := evidence.FactOf(n); f != nil && (f.Type == evidence.Int || f.Type == evidence.Float) || strings.HasPrefix(n, "seen.") {
+		if _, ok := letters[n]; !ok && len(letters) < 3 {
+			letters[n] = "NMK"[len(letters) : len(letters)+1]
+		}
+		if l := letters[n]; l != "" {
+			return l
+		}
+	}
+	name, ok := standInNames[n]
+	switch f := evidence.FactOf(n); {
+	case ok:
+	case f != nil && f.Type == evidence.Ints:
+		name = "numbers"
+	default:
+		_, name, _ = strings.Cut(n, ".")
+		name = strings.NewReplacer("_", " ", ".", " ").Replace(name)
+	}
+	return "‹" + name + "›"
+}
+
+// standInNames are the names in words of facts whose own names do not say it.
+var standInNames = map[string]string{
+	"fault.what": "kind of fault", "cuda.what": "kind of fault", "exception.type": "type of the exception", "run.command": "command of the run",
+	"run.world": "number of ranks", "run.alloc_conf": "allocator settings", "fix.alloc_conf": "new allocator settings", "run.kv_len": "cache length",
+	"dist.stack_of_missing": "its stack", "nan.named_where": "where", "replay.avoided_by": "setting that avoids it", "gpu.foreign_bytes": "memory of others",
+	"gpu.unlisted_bytes": "unlisted memory", "oom.plan_temp": "planned buffers", "oom.pool": "memory of the pool", "oom.unexplained": "unexplained memory",
+	"oom.outside_allocator": "memory outside the allocator", "oom.kv_needed": "cache needed", "oom.kv_available": "cache available",
+	"oom.allowed": "limit", "host.memory": "host memory", "host.address_limit": "limit on the address space", "disk.avail": "space left",
+	"memory.before_fault": "memory before the fault", "memory.rounding_waste": "memory lost to rounding", "run.gpu_fraction": "fraction of the device",
+	"oom.requested": "request", "oom.reserved_unallocated": "idle reserve",
+}
+
 // ExpandSentences is Expand for explanatory text: a sentence that names an
 // unknown fact without a fallback is left out.
 func ExpandSentences(text string, facts map[string]evidence.Value) string {

@@ -54,6 +54,22 @@ func TestExpandSentences(t *testing.T) {
 	}
 }
 
+func TestProse(t *testing.T) {
+	for text, want := range map[string]string{
+		"{run.precision|half precision} and {x}":                      "half precision and {x}",
+		"a fault ({fault.what}), by signal {exit.signal}":             "a fault, by signal N",
+		"step {oom.step} to {nan.step}, not {oom.step}":               "step N to M, not N",
+		"{oom.allocated} of {oom.capacity} in the phase {oom.phase}.": "‹allocated› of ‹capacity› in the phase ‹phase›.",
+		"idle ({oom.reserved_unallocated} of {oom.capacity})":         "idle (‹idle reserve› of ‹capacity›)",
+		"ranks {dist.stuck_ranks}, {setting.a.b}":                     "ranks ‹numbers›, ‹a b›",
+		"f({oom.step}) and ({oom.step}) alone":                        "f(N) and alone",
+	} {
+		if got := Prose(text); got != want {
+			t.Errorf("Prose(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestPlain(t *testing.T) {
 	if got := Plain("{run.batch|the batch} of {run.world}, {seen.xid} and {x}"); got != "the batch of {run.world}, {seen.xid} and {x}" {
 		t.Errorf("got %q", got)

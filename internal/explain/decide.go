@@ -197,7 +197,7 @@ func next(e *catalog.Entry) Next {
 // DecisionPage lays tables out for every format.
 func DecisionPage(tables []Decision) Page {
 	p := Page{ID: "decide", Title: "Decision tables: from a symptom to the safer next action", About: evidence.Several(int64(len(tables)), "symptom")}
-	p.add("How to read them", Block{Text: "The most common cause stands first. The action beside it risks least of all that tells more or mends: what only reads comes before what can be undone, and that before a lasting change. Names in braces stand for values of the run at hand."})
+	p.add("How to read them", Block{Text: "The most common cause stands first. The action beside it risks least of all that tells more or mends: what only reads comes before what can be undone, and that before a lasting change. Letters such as N and names in ‹ › stand for values of the run at hand."})
 	for _, d := range tables {
 		g := &Grid{Columns: []string{"Cause", "Evidence to look for", "Evidence against it", "Safer next action"}}
 		for _, ch := range d.Causes {

@@ -267,8 +267,8 @@ func paragraphs(text string) []Block {
 	return out
 }
 
-// plain is one line of prose: placeholders resolved, white space single.
-func plain(text string) string { return strings.Join(strings.Fields(clean(catalog.Plain(text))), " ") }
+// plain is one line of prose: words for placeholders, white space single.
+func plain(text string) string { return strings.Join(strings.Fields(clean(catalog.Prose(text))), " ") }
 
 // clean removes control characters but newline and tab; entries may come from a
 // folder that somebody sent.

@@ -263,7 +263,7 @@ func words(name string) string {
 	if name == "" {
 		return "unknown"
 	}
-	return strings.ReplaceAll(name, "_", " ")
+	return strings.ReplaceAll(strings.ReplaceAll(name, "nonfinite", "non-finite"), "_", " ")
 }
 
 func upper(s string) string {

@@ -287,7 +287,9 @@ func eventWords(e *incident.TimelineEvent) string {
 }
 
 // words are a name of ours as people read it.
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+func words(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "nonfinite", "non-finite"), "_", " ")
+}
 
 // placeWords are where an event stands: the file's own name and the line.
 func placeWords(sp *evidence.Span) string {
