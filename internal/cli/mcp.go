@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/inquest-dev/inquest/internal/desk"
@@ -95,7 +94,7 @@ func (a *app) mcp(ctx context.Context, m *mcpFlags) (err error) {
 	defer func() { err = errors.Join(err, o.Desk.Close()) }()
 	defer cancel() // calls in progress end before the desk does
 	if m.http == "" {
-		err := mcp.New(o).Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(a.in), Writer: keptOpen{a.out}})
+		err := mcp.New(o).Run(ctx, mcp.Streams(a.in, a.out))
 		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -183,8 +182,3 @@ func (m *mcpFlags) token() (string, error) {
 	}
 	return token, nil
 }
-
-// keptOpen is a stream that the protocol does not close.
-type keptOpen struct{ io.Writer }
-
-func (keptOpen) Close() error { return nil }

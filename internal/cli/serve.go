@@ -144,7 +144,9 @@ func answer(ctx context.Context, stop func(), listener net.Listener, h http.Hand
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          errs,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		// OPTIONS * is asked of h too, which knows whom it answers.
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

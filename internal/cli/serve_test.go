@@ -41,6 +41,9 @@ func TestAnswer(t *testing.T) {
 	defer cancel()
 	inside, ended := make(chan bool), make(chan error, 1)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		}
 		if r.URL.Path == "/wait" {
 			inside <- true
 			<-r.Context().Done()
@@ -69,6 +72,18 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("headers of %d bytes: status %d, want %d", length, resp.StatusCode, status)
 		}
 	}
+	// Asked of the server as a whole, the handler is the one to answer too.
+	general, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer general.Close()
+	general.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprint(general, "OPTIONS * HTTP/1.1\r\nHost: rebound.example\r\n\r\n")
+	if resp, err := http.ReadResponse(bufio.NewReader(general), nil); err != nil || resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("OPTIONS *: %v, %v", resp, err)
+	}
+
 	ask("/wait", "")
 	<-inside
 	cancel()

@@ -35,6 +35,7 @@ func TestHandlerRefuses(t *testing.T) {
 		{"another port of this machine", "127.0.0.1:7420", Path, "the-right-token", hello, map[string]string{"Origin": "http://127.0.0.1:8888"}, 403},
 		{"no origin that can be named", "127.0.0.1:7420", Path, "the-right-token", hello, map[string]string{"Origin": "null"}, 403},
 		{"cross-site", "127.0.0.1:7420", Path, "the-right-token", hello, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		{"another port, without its origin", "127.0.0.1:7420", Path, "the-right-token", hello, map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
 		{"no token", "127.0.0.1:7420", Path, "", hello, nil, 401},
 		{"a wrong token", "127.0.0.1:7420", Path, "the-wrong-token", hello, nil, 401},
 		{"the beginning of the token", "127.0.0.1:7420", Path, "the-right", hello, nil, 401},

@@ -59,7 +59,7 @@ func add[In, Out any](s *server, t *mcp.Tool, run func(context.Context, *mcp.Cal
 		var none Out
 		ctx, stop := s.within(ctx)
 		defer stop()
-		out, text, err := run(ctx, req, in)
+		out, text, err := guarded(t.Name, func() (Out, string, error) { return run(ctx, req, in) })
 		if err != nil {
 			return nil, none, sayError(ctx, err)
 		}
@@ -68,6 +68,17 @@ func add[In, Out any](s *server, t *mcp.Tool, run func(context.Context, *mcp.Cal
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, out, nil
 	})
+}
+
+// guarded calls run, and makes an error of its panic: a file that inquest fails over ends the call,
+// not the server with its other calls and cases.
+func guarded[Out any](tool string, run func() (Out, string, error)) (out Out, text string, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = failed(fmt.Errorf("%v", x), "inquest itself failed in %s; its other tools and cases go on. Name fewer files to find the one over which it does, and report it.", tool)
+		}
+	}()
+	return run()
 }
 
 // within is ctx until the server ends.
