@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -34,8 +35,7 @@ func Foreign(r *http.Request) bool {
 	if OtherOrigin(r) {
 		return true
 	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site != "" && site != "same-origin" && site != "none"
+	return slices.ContainsFunc(r.Header["Sec-Fetch-Site"], func(site string) bool { return site != "" && site != "same-origin" && site != "none" })
 }
 
 // OtherOrigin reports whether a request has an Origin that is not the address it was sent to.

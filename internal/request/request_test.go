@@ -32,6 +32,7 @@ func TestForeign(t *testing.T) {
 		{"no origin that can be named", map[string][]string{"Origin": {"null"}}, true},
 		{"two origins", map[string][]string{"Origin": {"http://here:1", "http://there"}}, true},
 		{"another site", map[string][]string{"Sec-Fetch-Site": {"cross-site"}}, true},
+		{"two sites", map[string][]string{"Sec-Fetch-Site": {"same-origin", "cross-site"}}, true},
 		{"a neighbour", map[string][]string{"Sec-Fetch-Site": {"same-site"}}, true},
 	} {
 		r := httptest.NewRequest("GET", "http://here:1/", nil)

@@ -80,6 +80,7 @@ func TestGuard(t *testing.T) {
 		{"POST by a link", open, asked("POST", "/v1/x", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"), 403},
 		{"POST from a sandbox", open, asked("POST", "/v1/x", "Origin", "null"), 403},
 		{"POST from a sandbox that says same-origin", open, asked("POST", "/v1/x", "Origin", "null", "Sec-Fetch-Site", "same-origin"), 403},
+		{"two sites", open, asked("POST", "/v1/x", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Site", "cross-site"), 403},
 		{"two origins", open, asked("POST", "/v1/x", "Origin", "http://"+host, "Origin", "https://evil.example"), 403},
 		{"PUT from elsewhere", open, asked("PUT", "/v1/x", "Sec-Fetch-Site", "cross-site"), 403},
 		{"DELETE from elsewhere", open, asked("DELETE", "/v1/x", "Origin", "https://evil.example"), 403},
