@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // ErrNoArtifact says that nothing among the paths has the name that was asked for.
@@ -187,8 +188,16 @@ func (w *walker) unasked(path string) bool { return w.only != "" && !leadsTo(pat
 // had reports whether what Find looks for is found.
 func (l *looker) had() bool { return l.only != "" && len(l.files) > 0 }
 
+// straysOnly reports whether head is UTF-8 text but for single zeros, as few as the control characters
+// that a text may have. Formats with numbers in them are no such text: a short one that is, is
+// shown as what it looks like.
+func straysOnly(head []byte) bool {
+	text := bytes.ReplaceAll(head, []byte{0}, nil)
+	return (len(head)-len(text))*20 <= len(head) && utf8.Valid(trimRune(text)) && isText(text)
+}
+
 // NotText says what an artifact is that has no lines, by its first bytes; "" where it is text, or
-// text with holes of zeros.
+// text with holes of zeros or a stray zero here and there, as readers of logs read it.
 func NotText(head []byte) string {
 	switch {
 	case isText(withoutHoles(head)):
@@ -199,6 +208,8 @@ func NotText(head []byte) string {
 		return "a table (Parquet)"
 	case isZip(head), isTar(head):
 		return "an archive"
+	case straysOnly(head):
+		return ""
 	}
 	return fmt.Sprintf("binary data (it begins with the bytes % x)", head[:min(len(head), 8)])
 }

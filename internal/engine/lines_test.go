@@ -203,6 +203,15 @@ func TestLinesThatAreNone(t *testing.T) {
 	}
 }
 
+// A log in which a zero stands here and there is diagnosed, and its lines are shown.
+func TestLinesWithStrayZeros(t *testing.T) {
+	name := writeTemp(t, "rank_0.log", []byte("2026-01-01 00:00:00 step 1 loss 2.5\nstep 2 \x00loss 2.4\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"))
+	l := shownLines(t, name, engine.Place{Line: 2, Offset: -1, Before: 1, After: 1})
+	if len(l.Lines) != 3 || l.Lines[1].Text != "step 2 loss 2.4" {
+		t.Errorf("%+v, %q", l.Lines, l.Limits)
+	}
+}
+
 // TestLongLines shows lines that nobody can read whole, within bounded memory.
 func TestLongLines(t *testing.T) {
 	size := 100 << 20
