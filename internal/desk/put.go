@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/inquest-dev/inquest/internal/evidence"
@@ -295,6 +296,8 @@ func (p *putting) refuse(err error) error {
 		err = over
 	case full(err):
 		err = fmt.Errorf("%w (%w); make room there, or let the desk keep its files elsewhere", ErrSpace, err)
+	case errors.Is(err, syscall.EFBIG): // of the file system, as FAT has one, or of the process
+		err = fmt.Errorf("%w: %w where the desk keeps its files; let it keep them elsewhere", ErrTooLarge, err)
 	case errors.Is(err, os.ErrExist):
 		err = fmt.Errorf("%w: %w", ErrTwice, err)
 	}
