@@ -163,10 +163,14 @@ func (p *putting) take(ctx context.Context, r io.Reader) error {
 			var n int
 			n, end = r.Read(buf[have:])
 			if empty++; n > 0 {
-				if err := p.room(int64(n)); err != nil {
+				switch err := p.room(ctx, int64(n)); {
+				case err == nil:
+					have, empty = have+n, 0
+				case ctx.Err() != nil && err == ctx.Err():
+					end = err // what had room is written, these bytes are not
+				default:
 					return err
 				}
-				have, empty = have+n, 0
 			} else if empty > maxEmpty && end == nil {
 				end = io.ErrNoProgress
 			}
@@ -231,8 +235,9 @@ func (p *putting) create() error {
 }
 
 // room takes room for n more bytes of the file: within the case's limit, and within that of all
-// cases, for which the oldest of those that have ended give way.
-func (p *putting) room(n int64) error {
+// cases, for which the oldest of those that have ended give way. It waits for their files to go,
+// but no longer than ctx; its error then is ctx's, and nothing was taken.
+func (p *putting) room(ctx context.Context, n int64) error {
 	d, c := p.d, p.c
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -254,8 +259,14 @@ func (p *putting) room(n int64) error {
 			return &refused{fmt.Errorf("%w: all cases together have at most %s, and no case that has ended can give way; remove or cancel one", ErrTooLarge, evidence.Bytes(d.o.Limits.AllBytes))}
 		}
 		d.mu.Unlock()
-		<-old.clean
+		select {
+		case <-old.clean:
+		case <-ctx.Done():
+		}
 		d.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 	d.used += n
 	c.stored += n

@@ -15,6 +15,7 @@ import (
 
 	"github.com/inquest-dev/inquest/internal/desk"
 	"github.com/inquest-dev/inquest/internal/incident"
+	"github.com/inquest-dev/inquest/internal/reader"
 )
 
 // TestPutWhole compares what lies on the disk, however the file came.
@@ -208,4 +209,38 @@ func TestPutDated(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(folderOf(t, o.Dir), id, "cut.log")); err != nil || !info.ModTime().Equal(at) {
 		t.Errorf("of a file that ended early: %v (%v)", info, err)
 	}
+}
+
+// A deaf reader is a slow one that does not hear that it is to stop.
+type deaf struct{ *slow }
+
+func (d deaf) Read(_ context.Context, in reader.Input, sink reader.Sink) error {
+	return d.slow.Read(context.Background(), in, sink)
+}
+
+// TestPutWaits puts a file for which another case has to give way that is still read: who waits
+// goes when it wants to.
+func TestPutWaits(t *testing.T) {
+	o, s := options(t), newSlow()
+	o.Engine.Readers = append([]reader.Reader{deaf{s}}, o.Engine.Readers...)
+	o.Limits.AllBytes = 10
+	d := open(t, o)
+	first := begin(t, d, "a.log", slowly)
+	if err := d.Diagnose(first, desk.Handling{}); err != nil {
+		t.Fatal(err)
+	}
+	<-s.began
+	if err := d.Cancel(first); err != nil {
+		t.Fatal(err)
+	}
+	second := begin(t, d)
+	ctx, cancel := context.WithCancel(t.Context())
+	if n, err := d.Put(ctx, second, "b.log", &parts{n: 8, size: 8, end: io.EOF, each: cancel}); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if c, err := d.Case(second); err != nil || len(c.Files) != 1 || c.Files[0].Whole || c.Bytes != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	close(s.may)
+	put(t, d, second, "b.log", "12345678")
 }

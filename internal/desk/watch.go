@@ -36,23 +36,19 @@ func (d *Desk) Watch(ctx context.Context, id string, fn func(*incident.Case) err
 			return nil
 		}
 		wait := time.NewTimer(often)
-		for pending := true; pending; {
+		select {
+		case <-c.end:
+		case <-ctx.Done():
+		case <-wait.C:
 			select {
-			case <-c.end:
-				pending = false
+			case <-change: // its end is one
 			case <-ctx.Done():
-				wait.Stop()
-				return ctx.Err()
-			case <-wait.C:
-				select {
-				case <-change:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				pending = false
 			}
 		}
 		wait.Stop()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
 }
 

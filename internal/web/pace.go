@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -33,24 +34,50 @@ type pacedBody struct {
 	control *http.ResponseController
 	now     func() time.Time
 	set     time.Time
+
+	mu    sync.Mutex
+	ended bool // no deadline is moved on any more
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	if now := b.now(); now.Sub(b.set) > time.Second {
 		b.set = now
-		b.control.SetReadDeadline(now.Add(stall))
+		b.until(now.Add(stall))
+	}
+	if b.over() { // whoever reads may have moved the deadline by itself
+		return 0, context.Canceled
 	}
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
 		// What follows is waited for without a deadline, by which the server learns that the
 		// other side has gone.
-		b.control.SetReadDeadline(time.Time{})
+		b.until(time.Time{})
 	}
 	return n, err
 }
 
-// end makes a read that waits return.
-func (b *pacedBody) end() { b.control.SetReadDeadline(time.Unix(1, 0)) }
+// until sets how long a read may wait, unless the request has ended.
+func (b *pacedBody) until(at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		b.control.SetReadDeadline(at)
+	}
+}
+
+func (b *pacedBody) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended
+}
+
+// end makes a read that waits return, and one that comes later.
+func (b *pacedBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	b.control.SetReadDeadline(time.Unix(1, 0))
+}
 
 type pacedWriter struct {
 	http.ResponseWriter
