@@ -52,7 +52,7 @@ func (comparisonFormat) Schema(huma.Registry) *huma.Schema {
 }
 
 type diagnoseInput struct {
-	Name        fileName       `query:"name" doc:"Of the file that the body is; of no meaning for a form." example:"rank_0.log"`
+	Name fileName `query:"name" doc:"Of the file that the body is; of no meaning for a form." example:"rank_0.log"`
 	Modified
 	Baseline    string         `query:"baseline" doc:"Id of another case, of a run that worked: the incident says what differs." minLength:"1" maxLength:"128"`
 	CompareHost string         `query:"compare_host" doc:"A host that is not suspected, to hold that of the first fault against." minLength:"1" maxLength:"256"`
