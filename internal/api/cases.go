@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,6 +18,18 @@ const small = 64 << 10
 // CaseInput names a case.
 type CaseInput struct {
 	ID string `path:"id" doc:"Of the case." maxLength:"128"`
+}
+
+type getCaseInput struct {
+	CaseInput
+	Limit  int    `query:"limit" minimum:"1" maximum:"5000" default:"1000" doc:"Files of a page."`
+	Cursor string `query:"cursor" pattern:"^[0-9]{1,9}$" doc:"The next of the page before."`
+}
+
+// A casePage is a case of which Files are a page.
+type casePage struct {
+	*incident.Case
+	Next string `json:"next"` // cursor of the next page, "" behind the last
 }
 
 type beginInput struct {
@@ -67,7 +81,7 @@ func (s *server) registerCases() {
 	})
 	huma.Register(s.api, huma.Operation{
 		OperationID: "listCases", Method: http.MethodGet, Path: "/v1/cases", Tags: tags,
-		Summary: "List the cases", Description: "The newest first. Those that have ended are kept up to a number, then the oldest goes.",
+		Summary: "List the cases", Description: "The newest first. Those that have ended are kept up to a number, then the oldest goes. Files are counted here, and listed by GET /v1/cases/{id}.",
 		Responses: responses(http.StatusOK, answers("All cases.", &huma.Schema{
 			Type: huma.TypeObject, Required: []string{"cases"},
 			Properties: map[string]*huma.Schema{"cases": {Type: huma.TypeArray, Items: ref("Case")}},
@@ -79,14 +93,18 @@ func (s *server) registerCases() {
 		}
 		return s.sendJSON(ctx, http.StatusOK, l, nil)
 	})
+	page := &huma.Schema{AllOf: []*huma.Schema{ref("Case"), {
+		Type: huma.TypeObject, Required: []string{"next"},
+		Properties: map[string]*huma.Schema{
+			"next": {Type: huma.TypeString, Description: "Cursor of the next page of files, empty behind the last."},
+		},
+	}}}
 	huma.Register(s.api, huma.Operation{
 		OperationID: "getCase", Method: http.MethodGet, Path: "/v1/cases/{id}", Tags: tags,
-		Summary:   "How far a case is",
-		Responses: responses(http.StatusOK, answers("The case as it is now.", ref("Case"))),
+		Summary: "How far a case is", Description: "With a page of its files, in the order of their names; file_count says how many there are. A place changes when files of smaller names come.",
+		Responses: responses(http.StatusOK, answers("The case as it is now.", page)),
 		Errors:    []int{http.StatusNotFound},
-	}, func(ctx context.Context, in *CaseInput) (*answered, error) {
-		return s.sendCase(ctx, http.StatusOK, in.ID)
-	})
+	}, s.getCase)
 	huma.Register(s.api, huma.Operation{
 		OperationID: "removeCase", Method: http.MethodDelete, Path: "/v1/cases/{id}", Tags: tags,
 		Summary: "Remove a case", Description: "Its files and its results go; a diagnosis that is under way ends.",
@@ -120,6 +138,31 @@ func (s *server) registerCases() {
 		}
 		return s.sendCase(ctx, http.StatusOK, in.ID)
 	})
+}
+
+func (s *server) getCase(ctx context.Context, in *getCaseInput) (*answered, error) {
+	from, _ := strconv.Atoi(in.Cursor) // its pattern is checked; "" is the beginning
+	k, err := s.Desk.Case(in.ID)
+	if err != nil {
+		return nil, problem(err)
+	}
+	p := casePage{Case: k}
+	if k.Files, k.FileCount, err = s.Desk.Files(in.ID, from, in.Limit); err != nil {
+		return nil, problem(err)
+	}
+	var header map[string]string
+	if next := from + len(k.Files); next < k.FileCount && len(k.Files) > 0 {
+		p.Next = strconv.Itoa(next)
+		header = map[string]string{"Link": nextPage(ctx, "/v1/cases/"+url.PathEscape(in.ID), p.Next)}
+	}
+	return s.sendJSON(ctx, http.StatusOK, p, header)
+}
+
+// nextPage is the header Link with which a page names the next.
+func nextPage(ctx context.Context, path, cursor string) string {
+	q := callOf(ctx).r.URL.Query()
+	q.Set("cursor", cursor)
+	return "<" + path + "?" + q.Encode() + `>; rel="next"`
 }
 
 func (s *server) sendCase(ctx context.Context, status int, id string) (*answered, error) {

@@ -34,7 +34,7 @@ type Heartbeat struct {
 }
 
 func progress(k *incident.Case) Progress {
-	return Progress{ID: k.ID, State: k.State, Files: len(k.Files), Bytes: k.Bytes, Done: k.Done, Total: k.Total, Title: k.Title, Outcome: k.Outcome, Incident: k.Incident, Error: k.Error}
+	return Progress{ID: k.ID, State: k.State, Files: k.FileCount, Bytes: k.Bytes, Done: k.Done, Total: k.Total, Title: k.Title, Outcome: k.Outcome, Incident: k.Incident, Error: k.Error}
 }
 
 func (s *server) registerEvents() {

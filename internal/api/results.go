@@ -205,12 +205,7 @@ func (s *server) timeline(ctx context.Context, in *timelineInput) (*answered, er
 	p := paged(res.Timeline, in, from)
 	var header map[string]string
 	if p.Next != "" {
-		q := url.Values{}
-		for k, v := range callOf(ctx).r.URL.Query() {
-			q[k] = v
-		}
-		q.Set("cursor", p.Next)
-		header = map[string]string{"Link": "</v1/cases/" + url.PathEscape(in.ID) + "/timeline?" + q.Encode() + `>; rel="next"`}
+		header = map[string]string{"Link": nextPage(ctx, "/v1/cases/"+url.PathEscape(in.ID)+"/timeline", p.Next)}
 	}
 	return s.sendJSON(ctx, http.StatusOK, p, header)
 }

@@ -274,3 +274,40 @@ func TestModified(t *testing.T) {
 		}
 	}
 }
+
+// TestCaseFiles pages through the files of a case; a list of cases counts them.
+func TestCaseFiles(t *testing.T) {
+	s := newSite(t, desk.Limits{}, nil)
+	k := s.begin()
+	for _, name := range []string{"c", "a", "b"} {
+		s.want(s.do("PUT", "/v1/cases/"+k.ID+"/files/"+name, name), 201, nil)
+	}
+	var got []string
+	for path := "/v1/cases/" + k.ID + "?limit=2"; path != ""; {
+		var p struct {
+			incident.Case
+			Next string `json:"next"`
+		}
+		r := s.want(s.do("GET", path, ""), 200, &p)
+		if p.FileCount != 3 {
+			t.Errorf("%s: %d files", path, p.FileCount)
+		}
+		for _, f := range p.Files {
+			got = append(got, f.Name)
+		}
+		link, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Link"), "<"), ">")
+		if (link == "") != (p.Next == "") {
+			t.Errorf("%s: next %q, Link %q", path, p.Next, link)
+		}
+		path = link
+	}
+	if strings.Join(got, "") != "abc" {
+		t.Errorf("files %q", got)
+	}
+	var l caseList
+	if s.want(s.do("GET", "/v1/cases", ""), 200, &l); len(l.Cases) != 1 || l.Cases[0].FileCount != 3 || len(l.Cases[0].Files) != 0 {
+		t.Errorf("the list: %+v", l.Cases)
+	}
+	s.want(s.do("GET", "/v1/cases/"+k.ID+"?limit=0", ""), 422, nil)
+	s.want(s.do("GET", "/v1/cases/"+k.ID+"?cursor=x", ""), 422, nil)
+}

@@ -22,10 +22,10 @@ type held struct {
 	paths []string // of this machine, absolute; nil for what was handed over
 
 	name    string
+	called  string // by its files, where it has no name; "" where that is to be found out anew
 	state   string
 	files   []incident.CaseFile
 	sorted  bool               // files stand in the order of their names
-	shared  bool               // files were given away and are not to be changed
 	coming  map[string]bool    // files that are coming
 	at      map[string]int     // place of a name in files
 	taken   map[string]element // folded paths of files and folders
@@ -135,50 +135,58 @@ func (c *held) limit(text string) {
 // isEnded reports whether nothing more will happen to the case. The mutex is held.
 func (c *held) isEnded() bool { return (&incident.Case{State: c.state}).Ended() }
 
-// snapshot is the case as it is now. The mutex is held. Files may be shared by snapshots.
+// Listed is how many files Case gives at most; Files gives those behind them.
+const Listed = 1000
+
+// snapshot is the case as it is now, without its files. The mutex is held.
 func (c *held) snapshot() *incident.Case {
-	if !c.sorted {
-		c.own()
-		slices.SortFunc(c.files, func(a, b incident.CaseFile) int { return strings.Compare(a.Name, b.Name) })
-		for i := range c.files {
-			c.at[c.files[i].Name] = i
-		}
-		c.sorted = true
-	}
-	c.shared = true
 	out := &incident.Case{Schema: incident.CaseSchema, ID: c.id, Name: c.label(), State: c.state, Begun: c.begun.UTC().Format(time.RFC3339),
-		Files: c.files[:len(c.files):len(c.files)], Bytes: c.bytes, Done: c.done, Total: c.total, Title: c.title, Outcome: c.outcome, Incident: c.inc,
+		Files: []incident.CaseFile{}, FileCount: len(c.files), Bytes: c.bytes, Done: c.done, Total: c.total, Title: c.title, Outcome: c.outcome, Incident: c.inc,
 		Error: c.err, Limits: append([]string{}, c.limits...)}
-	if out.Files == nil {
-		out.Files = []incident.CaseFile{}
-	}
 	if c.more > 0 {
 		out.Limits = append(out.Limits, fmt.Sprintf("and %d more", c.more))
 	}
 	return out
 }
 
-// own makes the files the case's alone, so that they may be changed. The mutex is held.
-func (c *held) own() {
-	if c.shared {
-		c.files, c.shared = slices.Clone(c.files), false
+// page is a copy of at most n files from the one at place from, in the order of their names. The
+// mutex is held.
+func (c *held) page(from, n int) []incident.CaseFile {
+	if !c.sorted {
+		slices.SortFunc(c.files, func(a, b incident.CaseFile) int { return strings.Compare(a.Name, b.Name) })
+		for i := range c.files {
+			c.at[c.files[i].Name] = i
+		}
+		c.sorted = true
 	}
+	from = min(max(from, 0), len(c.files))
+	return append([]incident.CaseFile{}, c.files[from:min(from+max(n, 0), len(c.files))]...)
 }
 
-// label is what the case is called: its name, else by what was handed over.
+// label is what the case is called: its name, else by what was handed over. The mutex is held.
 func (c *held) label() string {
-	switch {
-	case c.name != "":
+	if c.name != "" {
 		return c.name
-	case len(c.files) == 0:
-		return "case"
-	case len(c.files) == 1:
-		return label(path.Base(c.files[0].Name))
 	}
-	if top, _, ok := strings.Cut(c.files[0].Name, "/"); ok && top != "" && !slices.ContainsFunc(c.files, func(f incident.CaseFile) bool { return !strings.HasPrefix(f.Name, top+"/") }) {
+	if c.called == "" {
+		c.called = called(c.files)
+	}
+	return c.called
+}
+
+// called is what a case of these files, in any order, is called.
+func called(files []incident.CaseFile) string {
+	if len(files) == 0 {
+		return "case"
+	}
+	first := slices.MinFunc(files, func(a, b incident.CaseFile) int { return strings.Compare(a.Name, b.Name) }).Name
+	if len(files) == 1 {
+		return label(path.Base(first))
+	}
+	if top, _, ok := strings.Cut(first, "/"); ok && top != "" && !slices.ContainsFunc(files, func(f incident.CaseFile) bool { return !strings.HasPrefix(f.Name, top+"/") }) {
 		return label(top)
 	}
-	return fmt.Sprintf("%s and %d more", label(path.Base(c.files[0].Name)), len(c.files)-1)
+	return fmt.Sprintf("%s and %d more", label(path.Base(first)), len(files)-1)
 }
 
 // maxLabel bounds the name of a case, in bytes.
@@ -278,8 +286,7 @@ func (d *Desk) use(c *held) (done func()) {
 	}
 }
 
-// Case is a copy of the case as it is now; its files are shared with other copies and are
-// not to be changed.
+// Case is a copy of the case as it is now, with its first Listed files.
 func (d *Desk) Case(id string) (*incident.Case, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -287,10 +294,24 @@ func (d *Desk) Case(id string) (*incident.Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.snapshot(), nil
+	out := c.snapshot()
+	out.Files = c.page(0, Listed)
+	return out, nil
 }
 
-// Cases are all, the newest first.
+// Files is a copy of at most n files of the case, in the order of their names, from the one at
+// place from, and how many it has. A place changes when files of smaller names come.
+func (d *Desk) Files(id string, from, n int) (files []incident.CaseFile, all int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c, err := d.find(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	return c.page(from, n), len(c.files), nil
+}
+
+// Cases are all, the newest first, without their files.
 func (d *Desk) Cases() []incident.Case {
 	d.mu.Lock()
 	defer d.mu.Unlock()

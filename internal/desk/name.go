@@ -138,6 +138,7 @@ func (c *held) clash(name string) string {
 // add puts a file and its folders down.
 func (c *held) add(name string) {
 	c.sorted = c.sorted && (len(c.files) == 0 || c.files[len(c.files)-1].Name < name)
+	c.called = ""
 	c.at[name] = len(c.files)
 	c.files = append(c.files, incident.CaseFile{Name: name})
 	for i, r := range name {
@@ -148,8 +149,9 @@ func (c *held) add(name string) {
 	c.taken[folded(name)] = element{name, false}
 }
 
-// lose takes a file out of the case's, which are its own; its folders stay.
+// lose takes a file out of the case's; its folders stay.
 func (c *held) lose(i int) {
+	c.called = ""
 	name := c.files[i].Name
 	delete(c.at, name)
 	delete(c.taken, folded(name))

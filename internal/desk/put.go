@@ -96,7 +96,6 @@ func (p *putting) begin(id string) error {
 	if err := c.receives(); err != nil {
 		return err
 	}
-	c.own()
 	if i, ok := c.at[p.name]; ok && !c.files[i].Whole && !c.coming[p.name] {
 		p.again = true
 		d.free(c, c.files[i].Bytes)
@@ -272,7 +271,6 @@ func (p *putting) room(ctx context.Context, n int64) error {
 	c.stored += n
 	c.bytes += n
 	c.came = d.o.Now()
-	c.own()
 	c.files[c.at[p.name]].Bytes += n
 	p.came += n
 	c.changed()
@@ -344,7 +342,6 @@ func (p *putting) settle(why error, lost bool) bool {
 	if c.drop {
 		return true
 	}
-	c.own()
 	switch i := c.at[p.name]; {
 	case lost:
 		d.free(c, p.came)

@@ -13,7 +13,7 @@ const often = 100 * time.Millisecond
 
 // Watch calls fn with the case as it is, and again whenever it has changed, at most ten
 // times a second and always with its end, at once; it returns nil when the case has ended, fn's
-// error, or ctx's. The case that fn is given is as of Case.
+// error, or ctx's. The case that fn is given is a copy of its own, without its files.
 func (d *Desk) Watch(ctx context.Context, id string, fn func(*incident.Case) error) error {
 	d.mu.Lock()
 	c, err := d.find(id)

@@ -16,13 +16,15 @@ const (
 // A Case is what was handed over to be diagnosed together, and how far that is. Its result is an
 // Incident, asked for apart.
 type Case struct {
-	Schema string     `json:"schema"` // name and version of this format
-	ID     string     `json:"id"`     // cannot be guessed
-	Name   string     `json:"name"`   // as people call it
-	State  string     `json:"state"`  // receiving, waiting, reading, done, failed or cancelled
-	Begun  string     `json:"begun"`  // UTC, RFC 3339
-	Files  []CaseFile `json:"files"`  // in order of their names
-	Bytes  int64      `json:"bytes"`  // received, of all files
+	Schema string `json:"schema"` // name and version of this format
+	ID     string `json:"id"`     // cannot be guessed
+	Name   string `json:"name"`   // as people call it
+	State  string `json:"state"`  // receiving, waiting, reading, done, failed or cancelled
+	Begun  string `json:"begun"`  // UTC, RFC 3339
+	// Files are in order of their names: a page of those of one case, none in a list of cases.
+	Files     []CaseFile `json:"files"`
+	FileCount int        `json:"file_count"` // of all files
+	Bytes     int64      `json:"bytes"`      // received, of all files
 	// Done of Total artifacts are read; Total is 0 until it is known.
 	Done  int `json:"done"`
 	Total int `json:"total"`

@@ -28,16 +28,12 @@ var stateWords = map[string]string{
 	incident.CaseCancelled: "Cancelled",
 }
 
-// listedFiles bounds the files that the page of a case lists.
-const listedFiles = 1000
-
 // A progressPage is what the template case is given.
 type progressPage struct {
 	Case      *incident.Case
 	Word      string // its state
 	Words     string // all of them, as JSON, for the script
-	Files     []incident.CaseFile
-	MoreFiles int // beyond those
+	MoreFiles int    // beyond those that are listed
 }
 
 // showCase is the progress of a case, and its verdict when there is one.
@@ -59,10 +55,7 @@ func (s *site) progress(w http.ResponseWriter, r *http.Request, c *incident.Case
 	if err != nil {
 		return err
 	}
-	p := progressPage{Case: c, Word: stateWords[c.State], Words: string(words), Files: c.Files}
-	if n := len(p.Files); n > listedFiles {
-		p.Files, p.MoreFiles = p.Files[:listedFiles], n-listedFiles
-	}
+	p := progressPage{Case: c, Word: stateWords[c.State], Words: string(words), MoreFiles: c.FileCount - len(c.Files)}
 	return s.page(w, r, http.StatusOK, stateWords[c.State]+": "+c.Name, "case", p)
 }
 
