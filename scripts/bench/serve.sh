@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures how fast a server takes an upload on this machine, and what memory it needs for that.
+# Measures how fast a server takes an upload on this machine, how it holds many diagnoses of a small
+# log at once (serve_load.py), and what memory it needs for each.
 #
 #   scripts/bench/serve.sh [-b BINARY] [-m MIB] [-n ROUNDS]
 #
@@ -7,7 +8,7 @@
 #   -m MIB     size of the upload (1024)
 #   -n ROUNDS  rounds, each in turn with a copy by cat; the medians count (3)
 #
-# Needs bash, curl, awk and go, Linux, and twice the size in the system's temporary folder.
+# Needs bash, curl, awk, python3 and go, Linux, and twice the size in the system's temporary folder.
 set -euo pipefail
 export LC_ALL=C
 
@@ -60,4 +61,7 @@ done | awk -v mib="$mib" '
 	function median(a, n,  i, j, x) { for (i = 2; i <= n; i++) { x = a[i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x } return a[int((n + 1) / 2)] }
 	$1 > 0 { c[++n] = $1; u[n] = $2; r[n] = $2 / $1 }
 	END { mb = mib * 1.048576; printf "cat %.0f MB/s, upload %.0f MB/s, ratio of times %.2f (medians of %d)\n", mb / median(c, n), mb / median(u, n), median(r, n), n }'
-awk '/^VmHWM/ { printf "peak memory of the server %.0f MiB\n", $2 / 1024 }' "/proc/$server/status"
+peak() { awk -v of="$1" '/^VmHWM/ { printf "peak memory of the server %s %.0f MiB\n", of, $2 / 1024 }' "/proc/$server/status"; }
+peak 'after the uploads'
+python3 scripts/bench/serve_load.py "$address" examples/single-gpu-oom/train.log "$rounds"
+peak 'after all'
