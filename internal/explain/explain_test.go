@@ -118,6 +118,7 @@ func TestFind(t *testing.T) {
 		top   int    // among how many the entry must be
 		want  string // ids, space separated: each must be there
 	}{
+		{"loss nan after oom", 1, "nan-after-oom-recovery"},
 		{"gpu training oom loss became nan tracked run", 5, "nan-after-oom-recovery"},
 		{"memory grows every step until cuda runs out", 3, "retained-graph"},
 		{"retaned graph", 1, "retained-graph"},

@@ -305,12 +305,20 @@ func (v *verdict) text(id string, percent int) string {
 	}
 	if n := v.Counts.Collateral; n > 0 {
 		var kinds []string
+		counts := map[string]int{}
 		for _, c := range v.Collateral {
-			k := fmt.Sprintf("%s ×%d", c.Kind, c.Count)
+			k := c.Kind
 			if c.Ranks != "" {
 				k += " (ranks " + c.Ranks + ")"
 			}
-			kinds = append(kinds, k)
+			if counts[k] == 0 {
+				kinds = append(kinds, k)
+			}
+			counts[k] += c.Count
+		}
+		for i, k := range kinds {
+			kind, ranks, _ := strings.Cut(k, " ")
+			kinds[i] = strings.TrimSpace(fmt.Sprintf("%s ×%d %s", kind, counts[k], ranks))
 		}
 		l.add("Collateral, %d groups: %s", n, strings.Join(kinds, "; "))
 	}
