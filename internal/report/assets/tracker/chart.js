@@ -5,6 +5,14 @@ const color = (name) => getComputedStyle(document.documentElement).getPropertyVa
 const dashes = [[], [7, 3], [2, 3], [8, 3, 2, 3]];
 const pale = (c) => (/^#[0-9a-f]{6}$/i.test(c) ? c + "60" : c);
 
+// rangeOf is the range of the y axis for values from lo to hi. Values that differ by no more than
+// single precision does are one value, which stands in the middle: no ticks lie between them.
+function rangeOf(lo, hi) {
+  if (lo === null) return [0, 1];
+  const size = Math.max(Math.abs(lo), Math.abs(hi));
+  return hi - lo > size * 1e-6 ? uPlot.rangeNum(lo, hi, 0.1, true) : [lo - (size || 1) * 0.1, hi + (size || 1) * 0.1];
+}
+
 // layout arranges lines for one drawing: columns over a common x, and what is marked.
 // Kinds holds, by column and x, what a value was that is not finite.
 function layout(lines, byTime, events) {
@@ -169,7 +177,7 @@ class Chart {
       cursor: { drag: { x: true, y: false }, sync: { key: by, setSeries: false, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } } },
       scales: {
         x: { time: by === "time", range: (u, lo, hi) => (lo === m.data[0][0] && hi === m.data[0][m.data[0].length - 1] ? this.whole() : [lo, hi]) },
-        y: log ? { distr: 3 } : bytes ? { range: (u, lo, hi) => [0, (hi || 1) * 1.05] } : { range: (u, lo, hi) => (lo === null ? [0, 1] : uPlot.rangeNum(lo, hi, 0.1, true)) },
+        y: log ? { distr: 3 } : bytes ? { range: (u, lo, hi) => [0, (hi || 1) * 1.05] } : { range: (u, lo, hi) => rangeOf(lo, hi) },
       },
       axes: [{ ...axis, space: by === "time" ? 80 : 50, values: (u, v) => v.map((x) => xTick(x, v)) },
         { ...axis, size: bytes ? 84 : 68, values: (u, v) => v.map((x) => (x === null ? "" : show(x * f))) }],
