@@ -211,6 +211,7 @@ type Recognised struct {
 	Wording string        // its id
 	Kind    evidence.Kind // "" when it only states facts
 	Literal string
+	Attrs   evidence.Attrs // what the wording states of the event, and what it captured in the text
 }
 
 // Recognise tries the wordings on a text that somebody pasted, as a whole, line
@@ -218,11 +219,15 @@ type Recognised struct {
 // another one found takes precedence over is left out.
 func (c *Catalog) Recognise(text string) []Recognised {
 	forms := variants(text)
-	var found []*matcher
+	type taken struct {
+		*matcher
+		groups map[string]string
+	}
+	var found []taken
 	over := map[string]bool{}
 	for _, m := range c.matchers {
-		if _, ok := m.take(forms); ok {
-			found = append(found, m)
+		if got, ok := m.take(forms); ok {
+			found = append(found, taken{m, got})
 			for _, id := range m.w.Over {
 				over[id] = true
 			}
@@ -231,7 +236,7 @@ func (c *Catalog) Recognise(text string) []Recognised {
 	var out []Recognised
 	for _, m := range found {
 		if !over[m.w.ID] {
-			out = append(out, Recognised{m.w.ID, m.w.Kind, m.w.Literal})
+			out = append(out, Recognised{m.w.ID, m.w.Kind, m.w.Literal, m.attrs(m.groups)})
 		}
 	}
 	return out

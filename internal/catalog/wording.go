@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -210,6 +211,29 @@ func (m *matcher) match(text string) (map[string]string, bool) {
 		}
 	}
 	return got, true
+}
+
+// attrs are the attributes of the event that the wording makes of what it captured; a
+// capture that is no value of its type is left out.
+func (m *matcher) attrs(groups map[string]string) evidence.Attrs {
+	out := maps.Clone(m.w.Attrs)
+	if out == nil {
+		out = evidence.Attrs{}
+	}
+	for n, s := range groups {
+		if t, ok := attrType(m.w.Kind, n); ok {
+			if v, err := Convert(t, s); err == nil {
+				out[n] = v
+			}
+		}
+	}
+	for i := range m.w.Lookups {
+		l := &m.w.Lookups[i]
+		if v := l.Of(groups[l.Group]); v != "" {
+			out[l.Attr] = evidence.TextOf(v)
+		}
+	}
+	return out
 }
 
 const levelWords = `(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)`

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
 const (
@@ -157,7 +158,8 @@ func NewIndex(c *catalog.Catalog) (*Index, error) {
 // search key whose terms all stand in the query, its length, and wholeKey where it
 // is all that the encyclopedia knows of the query; for the search key, title or
 // symptom that is most like the query, up to alike; for a wording that takes the
-// text and whose kind the entry is about, 6 and a third of the entry's prior; for
+// text and whose kind the entry is about, 6 and a third of the entry's prior; for the
+// entry's conditions, what they prove over the facts that the text itself states; for
 // the very id, or one mistyped, enough to be first. What is common comes before what
 // is rare where the words fit as well. Entries below a fifth of the best score are
 // left out.
@@ -182,24 +184,28 @@ func (x *Index) Find(query string) []Match {
 
 // An asking is a query as the index reads it.
 type asking struct {
-	text       string            // without white space around it
-	order      []string          // its terms, each once
-	typed      map[string]string // term -> the words typed for it
-	guessed    map[string]bool   // terms of words that were corrected
-	all        float64           // the weight of its terms
-	known      int               // how many of them some entry holds
-	sense      bool              // more of its words are known here than not
-	recognised map[string]string // event kind -> the wording that takes the text
-	meant      string            // the id that it nearly is
+	text       string                               // without white space around it
+	order      []string                             // its terms, each once
+	typed      map[string]string                    // term -> the words typed for it
+	guessed    map[string]bool                      // terms of words that were corrected
+	all        float64                              // the weight of its terms
+	known      int                                  // how many of them some entry holds
+	sense      bool                                 // more of its words are known here than not
+	recognised map[string]string                    // event kind -> the wording that takes the text
+	facts      map[string]map[string]evidence.Value // event kind -> what the text states if that is its fault
+	meant      string                               // the id that it nearly is
 }
 
 func (x *Index) read(query string) *asking {
-	q := &asking{text: strings.TrimSpace(query), typed: map[string]string{}, guessed: map[string]bool{}, recognised: map[string]string{}}
-	typed := x.parts(words(translate(query)))
+	q := &asking{text: strings.TrimSpace(query), typed: map[string]string{}, guessed: map[string]bool{}, recognised: map[string]string{}, facts: map[string]map[string]evidence.Value{}}
+	typed := x.parts(words(translate(unspoken(query))))
 	ws := slices.Clone(typed)
 	for i, w := range ws {
 		if !stop[w] {
 			ws[i] = correct(w, x.vocabulary)
+			if ws[i] == w && x.df[stem(w)] == 0 { // a mistyped word that says nothing says nothing
+				ws[i] = correct(w, stopWords)
+			}
 		}
 	}
 	met, strange := 0.0, 0.0
@@ -226,9 +232,16 @@ func (x *Index) read(query string) *asking {
 		}
 	}
 	q.sense = met > strange
-	for _, r := range x.c.Recognise(query) {
+	all := x.c.Recognise(query)
+	if r, ok := requestRefused(q.text); ok {
+		q.facts[string(r.Kind)] = stated(q.text, r, append(slices.Clone(all), r))
+	}
+	for _, r := range all {
 		if _, ok := q.recognised[string(r.Kind)]; !ok && r.Kind != "" {
 			q.recognised[string(r.Kind)] = r.Wording
+			if q.facts[string(r.Kind)] == nil {
+				q.facts[string(r.Kind)] = stated(q.text, r, all)
+			}
 		}
 	}
 	q.meant = Meant(x.c, strings.ToLower(q.text))
@@ -290,12 +303,27 @@ func (x *Index) score(d *doc, q *asking) Match {
 	if best > 0 && best == q.known {
 		m.Score += wholeKey
 	}
+	contradictory := false
 	for _, kind := range d.entry.About {
+		facts := q.facts[kind]
+		if facts == nil {
+			continue
+		}
+		add, candidate := proved(x.c, d.entry, facts)
+		if !candidate {
+			contradictory = true
+			continue
+		}
+		contradictory = false
 		if w, ok := q.recognised[kind]; ok {
 			m.Score += 6 + float64(d.entry.Prior)/3
 			why = append(why, "wording "+w+" ("+kind+")")
-			break
 		}
+		m.Score = max(0, m.Score+add)
+		break
+	}
+	if contradictory {
+		m.Score *= contradicted
 	}
 	m.Score *= 1 + common*float64(d.entry.Prior)
 	if strings.EqualFold(q.text, d.entry.ID) {

@@ -1,11 +1,13 @@
 package explain
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/lazyre"
 )
 
 // canon maps the many words for one thing to one term. Keys of several words
@@ -69,6 +71,17 @@ var stop = func() map[string]bool {
 	}
 	return m
 }()
+
+// stopWords are the words of stop, sorted.
+var stopWords = slices.Sorted(maps.Keys(stop))
+
+// denied is what stands behind a word that denies it: neither X nor Y, in several languages,
+// up to three words or a mark. A plain "not" or "without" is left: what is missing or was
+// forgotten is often the cause.
+var denied = lazyre.New(`(?i)(?:^|[\s,;(])(?:neither|nor|ni|nem|weder|ни)(?:\s+[^\s,;.()]+){1,3}?(?:\s+noch(?:\s+[^\s,;.()]+){1,2}?)?(?:\s+(?:ni|nor|nem|ни)(?:\s+[^\s,;.()]+){1,2}?)*(?:[,;.()]|$)`)
+
+// unspoken is text without what it says is not the case.
+func unspoken(text string) string { return denied.ReplaceAllString(text, " ") }
 
 // words cuts text into lower-case words: letters, digits and inner underscores.
 // A number that stands behind a blank keeps its minus sign: -9 is an exit
