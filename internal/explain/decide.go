@@ -119,6 +119,9 @@ func KindsOf(c *catalog.Catalog, text string) []string {
 		for _, r := range c.Recognise(text) {
 			add(string(r.Kind))
 		}
+		if r, ok := requestRefused(text); ok {
+			add(string(r.Kind))
+		}
 	}
 	if len(out) == 0 {
 		if found := Find(c, text); len(found) > 0 && found[0].Sure {

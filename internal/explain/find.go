@@ -318,6 +318,8 @@ func (x *Index) score(d *doc, q *asking) Match {
 		if w, ok := q.recognised[kind]; ok {
 			m.Score += 6 + float64(d.entry.Prior)/3
 			why = append(why, "wording "+w+" ("+kind+")")
+		} else if add >= provedStrong {
+			why = append(why, "the sizes that the text states ("+kind+")")
 		}
 		m.Score = max(0, m.Score+add)
 		break
