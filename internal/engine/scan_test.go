@@ -352,6 +352,9 @@ func TestScanSize(t *testing.T) {
 // TestScanManyFiles: a job has as many evidence files as hosts, and more of them
 // than a process may have open.
 func TestScanManyFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("more than a thousand scans, one after the other")
+	}
 	elsewhere(t)
 	var files []string
 	for i := range 1100 {
