@@ -157,9 +157,10 @@ func responses(status int, r *huma.Response) map[string]*huma.Response {
 	return map[string]*huma.Response{fmt.Sprint(status): r}
 }
 
-// takes documents a body that the operation reads itself, which huma is not to read before.
+// takes documents a body that the operation reads itself, which huma is not to read before. A
+// request without one hands over an empty file.
 func (s *server) takes(method, at, says string, content map[string]*huma.MediaType) {
-	s.operation(method, at).RequestBody = &huma.RequestBody{Description: says, Required: true, Content: content}
+	s.operation(method, at).RequestBody = &huma.RequestBody{Description: says, Content: content}
 }
 
 func (s *server) operation(method, at string) *huma.Operation {

@@ -166,7 +166,7 @@ ended early stays, marked as not whole, and is diagnosed as far as it came. A na
 		Responses:     responses(http.StatusCreated, answers("The file is there.", ref("Case.casefile"))),
 		Errors:        []int{http.StatusBadRequest, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInsufficientStorage},
 	}, s.putFile)
-	s.takes(http.MethodPut, at, "The bytes of the file.", map[string]*huma.MediaType{"application/octet-stream": {Schema: binary}})
+	s.takes(http.MethodPut, at, "The bytes of the file; none are an empty file.", map[string]*huma.MediaType{"application/octet-stream": {Schema: binary}})
 }
 
 func (s *server) putFile(ctx context.Context, in *putInput) (*answered, error) {

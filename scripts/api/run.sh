@@ -54,17 +54,21 @@ done
 # 3. A case with a result and an incident that is kept, so that requests reach more than 404.
 id=$(curl -fsS -D - -o /dev/null --data-binary "@$work/rank_0.log" "$address/v1/diagnose?name=rank_0.log" | tr -d '\r' | sed -n 's|^[Ll]ocation: /v1/cases/||p')
 {
+	# Too large and too long are refusals as well.
+	printf '[checks.negative_data_rejection]\nexpected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 414, 415, 422, 428, 429, "5xx"]\n'
 	# Whether a name is taken depends on the system too: what the document says of it is necessary,
 	# not sufficient.
 	printf '[[operations]]\ninclude-path = "%s"\nchecks.positive_data_acceptance.enabled = false\n' '/v1/cases/{id}/files/{name}' /v1/diagnose
 } >"$work/alone.toml"
 {
 	cat "$work/alone.toml"
-	for at in incident timeline lines memory tracker; do
+	for at in events incident timeline lines memory tracker; do
 		printf '[[operations]]\ninclude-path = "/v1/cases/{id}/%s"\nparameters = { "path.id" = "%s"%s }\n' "$at" "$id" "$([ $at = lines ] && echo ', "query.artifact" = "rank_0.log"')"
 	done
 	printf '[[operations]]\ninclude-path-regex = "/v1/incidents/\\\\{id\\\\}.*"\nparameters = { "path.id" = "last" }\n'
 } >"$work/seeded.toml"
+# In what follows from another the events of a case that never ends would be waited for.
+printf '[[operations]]\ninclude-path = "/v1/cases/{id}/events"\nenabled = false\n' >>"$work/alone.toml"
 
 # 4. Requests, and what is said of the answers.
 cd "$work"
