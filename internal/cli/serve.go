@@ -73,7 +73,7 @@ func serveCommand(a *app) *cobra.Command {
 	f.BoolVar(&s.token, "token", false, "ask for a token on a loopback address too")
 	f.StringArrayVar(&s.names, "allow-host", nil, "another name under which it is reached, with a port if that differs; may be given more than once")
 	f.StringVar(&s.scratch, "scratch", "", "folder to keep what is handed over in while it runs (default: the system's temporary folder)")
-	f.IntVar(&s.workers, "cases", 1, "cases that are read at once, 1 to 16")
+	f.IntVar(&s.workers, "cases", 2, "cases that are read at once, 1 to 16")
 	s.store.flag(cmd)
 	return cmd
 }
