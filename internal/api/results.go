@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -214,10 +213,10 @@ func (s *server) timeline(ctx context.Context, in *timelineInput) (*answered, er
 func paged(whole *incident.Timeline, in *timelineInput, from int) timelinePage {
 	t := *whole
 	t.Events = []incident.TimelineEvent{}
-	p := timelinePage{Timeline: &t}
+	p, filter := timelinePage{Timeline: &t}, in.filter()
 	for i := range whole.Events {
 		e := &whole.Events[i]
-		if !in.wants(e) {
+		if !filter.Keeps(e) {
 			continue
 		}
 		p.Matched++
@@ -232,12 +231,10 @@ func paged(whole *incident.Timeline, in *timelineInput, from int) timelinePage {
 	return p
 }
 
-func (in *timelineInput) wants(e *incident.TimelineEvent) bool {
-	return (len(in.Rank) == 0 || e.Rank != nil && slices.Contains(in.Rank, *e.Rank)) &&
-		oneOf(in.Kind, e.Kind) && oneOf(in.Class, e.Class) && oneOf(in.Role, e.Role) && oneOf(in.Attempt, e.Attempt)
-}
-
-// oneOf reports whether v is in a list, or nothing was asked for.
-func oneOf(list []string, v string) bool {
-	return len(list) == 0 || slices.Contains(list, v)
+func (in *timelineInput) filter() incident.EventFilter {
+	f := incident.EventFilter{Kinds: in.Kind, Classes: in.Class, Roles: in.Role, Attempts: in.Attempt}
+	for _, r := range in.Rank {
+		f.Ranks = append(f.Ranks, incident.RankRange{Low: r, High: r})
+	}
+	return f
 }

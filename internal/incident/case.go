@@ -1,5 +1,7 @@
 package incident
 
+import "slices"
+
 // CaseSchema is the name and version of a case.
 const CaseSchema = "inquest.case/v1"
 
@@ -93,6 +95,25 @@ const (
 // fault. No reader finds it: its id begins with g, its text is the value in words, and the line is
 // its span's quote.
 const LastGoodKind = "last_good"
+
+// Roles are all of them.
+var Roles = []string{RoleFirst, RoleRival, RoleFollowed, RoleRecovered, RoleLastGood, RoleOther}
+
+// An EventFilter says which events of a timeline are asked for. What is empty asks for all.
+type EventFilter struct {
+	Ranks                           []RankRange
+	Kinds, Classes, Roles, Attempts []string
+}
+
+// A RankRange is the ranks from Low to High, both among them.
+type RankRange struct{ Low, High int }
+
+// Keeps reports whether e is asked for. Where ranks are, an event without one is not.
+func (f *EventFilter) Keeps(e *TimelineEvent) bool {
+	asked := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+	return asked(f.Kinds, e.Kind) && asked(f.Classes, e.Class) && asked(f.Roles, e.Role) && asked(f.Attempts, e.Attempt) &&
+		(len(f.Ranks) == 0 || e.Rank != nil && slices.ContainsFunc(f.Ranks, func(r RankRange) bool { return r.Low <= *e.Rank && *e.Rank <= r.High }))
+}
 
 // A Timeline is what happened in a job, event by event: all attempts in order, in each the order
 // that is known. Where two events cannot be ordered, they stand by the times of their lines, if

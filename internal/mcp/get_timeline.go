@@ -55,8 +55,6 @@ type timelineEvent struct {
 	Ref   string `json:"ref,omitempty" jsonschema:"for read_evidence"`
 }
 
-var roles = []string{incident.RoleFirst, incident.RoleRival, incident.RoleFollowed, incident.RoleRecovered, incident.RoleLastGood, incident.RoleOther}
-
 func addGetTimeline(s *server) {
 	add(s, describe("get_timeline", "Window of a case's timeline",
 		"Show what happened in a diagnosed job, event by event across all ranks, in the order that is known. Filter by rank, kind, role or attempt.",
@@ -74,7 +72,7 @@ func (s *server) getTimeline(ctx context.Context, _ *mcp.CallToolRequest, in tim
 	switch {
 	case in.From < 0 || in.Count < 0:
 		return nil, "", failed(nil, "from and count are 0 or more.")
-	case in.Role != "" && !slices.Contains(roles, in.Role):
+	case in.Role != "" && !slices.Contains(incident.Roles, in.Role):
 		return nil, "", failed(nil, "There is no such role. role is one of first, rival, followed, recovered, last_good, other.")
 	case in.Kind != "" && evidence.SpecOf(evidence.Kind(in.Kind)) == nil:
 		return nil, "", failed(nil, "There is no such kind of event. Leave kind out to see which there are.")
@@ -83,9 +81,9 @@ func (s *server) getTimeline(ctx context.Context, _ *mcp.CallToolRequest, in tim
 	if t == nil {
 		t = &incident.Timeline{}
 	}
-	at, found := placesOf(r.Incident), []int{}
+	at, found, filter := placesOf(r.Incident), []int{}, in.filter()
 	for i := range t.Events {
-		if e := &t.Events[i]; in.wants(e) {
+		if filter.Keeps(&t.Events[i]) {
 			found = append(found, i)
 		}
 	}
@@ -115,10 +113,21 @@ func (s *server) getTimeline(ctx context.Context, _ *mcp.CallToolRequest, in tim
 	return out, l.String(), nil
 }
 
-// wants reports whether the filters leave an event.
-func (in *timelineIn) wants(e *incident.TimelineEvent) bool {
-	return (in.Rank == nil || e.Rank != nil && *e.Rank == *in.Rank) &&
-		(in.Kind == "" || e.Kind == in.Kind) && (in.Role == "" || e.Role == in.Role) && (in.Attempt == "" || e.Attempt == in.Attempt)
+func (in *timelineIn) filter() incident.EventFilter {
+	var f incident.EventFilter
+	if in.Rank != nil {
+		f.Ranks = []incident.RankRange{{Low: *in.Rank, High: *in.Rank}}
+	}
+	if in.Kind != "" {
+		f.Kinds = []string{in.Kind}
+	}
+	if in.Role != "" {
+		f.Roles = []string{in.Role}
+	}
+	if in.Attempt != "" {
+		f.Attempts = []string{in.Attempt}
+	}
+	return f
 }
 
 func eventOf(e *incident.TimelineEvent, at places) timelineEvent {

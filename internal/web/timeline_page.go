@@ -72,14 +72,14 @@ func newTimelinePage(c *incident.Case, t *incident.Timeline, q timelineQuery, pr
 	p.ByOrder, p.Note = a.byOrder, a.note()
 	kinds, classes, attempts, roles := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	var asked, shown []*incident.TimelineEvent // by the filters; in the window too
-	without := 0
+	without, filter := 0, q.filter()
 	for i := range t.Events {
 		e := &t.Events[i]
 		kinds[e.Kind]++
 		classes[e.Class]++
 		roles[e.Role]++
 		attempts[e.Attempt]++
-		if !q.keeps(e) {
+		if !filter.Keeps(e) {
 			continue
 		}
 		asked = append(asked, e)

@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,10 +20,8 @@ type timelineQuery struct {
 	Attempt  string
 	Page     int // of the table, from 1
 
-	ranks []rankRange
+	ranks []incident.RankRange
 }
-
-type rankRange struct{ low, high int }
 
 // timelineRoles are the roles that can be asked for, in the order of the list.
 var timelineRoles = []struct{ Name, Title string }{
@@ -74,8 +71,8 @@ func readTimelineQuery(v url.Values) (q timelineQuery, problems []string) {
 }
 
 // readRanks reads numbers and ranges between commas or blanks.
-func readRanks(s string) ([]rankRange, error) {
-	var out []rankRange
+func readRanks(s string) ([]incident.RankRange, error) {
+	var out []incident.RankRange
 	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == ';' }) {
 		low, high, isRange := strings.Cut(strings.ReplaceAll(part, "–", "-"), "-")
 		a, err := strconv.Atoi(low)
@@ -89,7 +86,7 @@ func readRanks(s string) ([]rankRange, error) {
 		if len(out) == maxRankRanges {
 			return nil, fmt.Errorf("at most %d ranges of ranks can be asked for", maxRankRanges)
 		}
-		out = append(out, rankRange{a, b})
+		out = append(out, incident.RankRange{Low: a, High: b})
 	}
 	return out, nil
 }
@@ -132,15 +129,15 @@ func (q timelineQuery) window(from, to float64) timelineQuery {
 	return q
 }
 
-// keeps reports whether an event is asked for; the window is another matter.
-func (q *timelineQuery) keeps(e *incident.TimelineEvent) bool {
-	if q.Kind != "" && e.Kind != q.Kind || q.Class != "" && e.Class != q.Class || q.Role != "" && e.Role != q.Role || q.Attempt != "" && e.Attempt != q.Attempt {
-		return false
+// filter is what is asked for but for the window.
+func (q *timelineQuery) filter() incident.EventFilter {
+	f := incident.EventFilter{Ranks: q.ranks}
+	for of, v := range map[*[]string]string{&f.Kinds: q.Kind, &f.Classes: q.Class, &f.Roles: q.Role, &f.Attempts: q.Attempt} {
+		if v != "" {
+			*of = []string{v}
+		}
 	}
-	if len(q.ranks) == 0 {
-		return true
-	}
-	return e.Rank != nil && slices.ContainsFunc(q.ranks, func(r rankRange) bool { return r.low <= *e.Rank && *e.Rank <= r.high })
+	return f
 }
 
 // cutTo is at most n bytes of s, whole characters.
