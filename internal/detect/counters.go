@@ -48,7 +48,7 @@ func allocatorCounters(in Input, f evidence.Known) {
 		a, ok1 := e.Attrs[whole]
 		b, ok2 := e.Attrs[part]
 		if ok1 && ok2 && a.Hi >= b.Lo {
-			f.Set(fact, floor0(sub(a, b)), e.Span)
+			f.Set(fact, floor0(a.Minus(b)), e.Span)
 		}
 	}
 	between("memory.rounding_waste", "allocated", "requested")
@@ -127,11 +127,11 @@ func fillMessage(e *evidence.Event, f evidence.Known) {
 		f.Set("oom.allocated", allocated, e.Span)
 	}
 	if _, known := f["oom.reserved_unallocated"]; !known {
-		f.Set("oom.reserved_unallocated", floor0(sub(reserved, allocated)), e.Span)
+		f.Set("oom.reserved_unallocated", floor0(reserved.Minus(allocated)), e.Span)
 	}
 	if this, ok := f["oom.this_process"]; ok {
 		if _, known := f["oom.outside_allocator"]; !known {
-			f.Set("oom.outside_allocator", floor0(sub(this.Value, reserved)), append(slices.Clone(this.Spans), e.Span)...)
+			f.Set("oom.outside_allocator", floor0(this.Value.Minus(reserved)), append(slices.Clone(this.Spans), e.Span)...)
 		}
 	}
 }

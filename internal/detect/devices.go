@@ -181,7 +181,7 @@ func devices(in Input, f evidence.Known) {
 		case before(e, firstOfRun(in)):
 			f.Set("gpu.used_before_launch", used, e.Span)
 		case after(e, in.Memory, time.Second):
-			rest := floor0(sub(used, listed))
+			rest := floor0(used.Minus(listed))
 			f.Set("gpu.unlisted_bytes", rest, e.Span)
 		case e.Attrs["no_processes"].True() && !e.Stamp.Known():
 			f.Set("gpu.unlisted_bytes", used, e.Span)

@@ -57,11 +57,10 @@ func deviceMemory(in Input, f evidence.Known) {
 	this, okThis := take("oom.this_process", "this_process")
 	others, okOthers := e.Attrs["other_processes"]
 	if okReq {
-		bogus := requested.Lo >= 1<<50 || okCap && capacity.Hi > 0 && requested.Lo/64 >= capacity.Hi
-		f.Set("oom.bogus", evidence.BoolOf(bogus), e.Span)
+		f.Set("oom.bogus", evidence.BoolOf(evidence.ImpossibleRequest(requested, capacity, okCap)), e.Span)
 	}
 	if okRes && okAlloc && !okUn {
-		f.Set("oom.reserved_unallocated", sub(reserved, allocated), e.Span)
+		f.Set("oom.reserved_unallocated", reserved.Minus(allocated), e.Span)
 	}
 	// One listed process that holds just what this process has reserved, plus a
 	// context, is this process seen from another pid namespace.
@@ -77,16 +76,16 @@ func deviceMemory(in Input, f evidence.Known) {
 		f.Set("oom.other_processes", evidence.SizeOf(0, 0), e.Span)
 	}
 	if okThis && okRes {
-		f.Set("oom.outside_allocator", floor0(sub(this, reserved)), e.Span)
+		f.Set("oom.outside_allocator", floor0(this.Minus(reserved)), e.Span)
 	}
 	if okCap && okFree && (okThis || okRes) {
 		mine := this
 		if !okThis {
 			mine = reserved
 		}
-		rest := sub(sub(capacity, free), mine)
+		rest := capacity.Minus(free).Minus(mine)
 		if okOthers {
-			rest = sub(rest, others)
+			rest = rest.Minus(others)
 		}
 		f.Set("oom.unexplained", floor0(rest), e.Span)
 	}
@@ -215,8 +214,6 @@ func exactLogits(f evidence.Known, requested evidence.Value) {
 		}
 	}
 }
-
-func sub(a, b evidence.Value) evidence.Value { return evidence.SizeOf(a.Lo-b.Hi, a.Hi-b.Lo) }
 
 func floor0(v evidence.Value) evidence.Value {
 	return evidence.SizeOf(max(v.Lo, 0), max(v.Hi, 0))

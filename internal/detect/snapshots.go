@@ -438,7 +438,7 @@ func fillFromReplay(e, o *evidence.Event, f evidence.Known) {
 		return
 	}
 	if reserved, ok := o.Attrs["reserved"]; ok && reserved.Lo >= inUse.Hi {
-		f.Set("oom.reserved_unallocated", sub(reserved, inUse), e.Span, o.Span)
+		f.Set("oom.reserved_unallocated", reserved.Minus(inUse), e.Span, o.Span)
 	}
 }
 
@@ -452,7 +452,7 @@ func snapshotOutside(o *evidence.Event, f evidence.Known) {
 	if !ok1 || !ok2 || !ok3 {
 		return
 	}
-	outside := floor0(sub(sub(capacity.Value, free), reserved))
+	outside := floor0(capacity.Value.Minus(free).Minus(reserved))
 	spans := append(slices.Clone(capacity.Spans), o.Span)
 	switch {
 	case outside.Lo*2 > capacity.Value.Hi:

@@ -19,13 +19,6 @@ const (
 	contradicted = 0.5
 )
 
-// impossible is the request, in bytes, from which it is larger than any device, and
-// timesCapacity how often it may hold the device's capacity before it is.
-const (
-	impossible    = 1 << 50
-	timesCapacity = 64
-)
-
 // stated are the facts that pasted text states by itself where the event recognised
 // as lead is its fault, and the events recognised are all that it shows. They are what
 // package detect makes of one event's own attributes; what takes a run to know stays
@@ -75,11 +68,11 @@ func memoryStated(f map[string]evidence.Value, lead catalog.Recognised) {
 		return
 	}
 	capacity, sized := f["oom.capacity"]
-	f["oom.bogus"] = evidence.BoolOf(requested.Lo >= impossible || sized && capacity.Hi > 0 && requested.Lo/timesCapacity >= capacity.Hi)
+	f["oom.bogus"] = evidence.BoolOf(evidence.ImpossibleRequest(requested, capacity, sized))
 	reserved, ok1 := f["oom.reserved"]
 	allocated, ok2 := f["oom.allocated"]
 	if _, known := f["oom.reserved_unallocated"]; !known && ok1 && ok2 {
-		f["oom.reserved_unallocated"] = evidence.SizeOf(reserved.Lo-allocated.Hi, reserved.Hi-allocated.Lo)
+		f["oom.reserved_unallocated"] = reserved.Minus(allocated)
 	}
 	if unused, known := f["oom.reserved_unallocated"]; known {
 		f["oom.reserve_short"] = evidence.BoolOf(unused.Hi < requested.Lo)
