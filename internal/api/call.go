@@ -112,25 +112,10 @@ func (s *server) sendAs(ctx context.Context, status int, format string, write fu
 	if err := write(&b); err != nil {
 		return nil, problem(err)
 	}
-	return s.send(ctx, answer{status: status, kind: mediaType(format), header: header, body: b.Bytes()})
+	return s.send(ctx, answer{status: status, kind: report.MediaType(format), header: header, body: b.Bytes()})
 }
 
 func writeJSON(w io.Writer, v any) error { return report.JSON(w, v) }
-
-// mediaType is that of a format of reports.
-func mediaType(format string) string {
-	switch format {
-	case "json":
-		return "application/json"
-	case "sarif":
-		return "application/sarif+json"
-	case "html":
-		return "text/html; charset=utf-8"
-	case "markdown":
-		return "text/markdown; charset=utf-8"
-	}
-	return "text/plain; charset=utf-8"
-}
 
 // bare is a media type without parameters.
 func bare(kind string) string {
@@ -144,10 +129,10 @@ func asked(ctx context.Context, query string, formats []string) string {
 	if query != "" {
 		return query
 	}
-	kinds := []string{mediaType("json")}
+	kinds := []string{report.MediaType("json")}
 	by := map[string]string{kinds[0]: "json"}
 	for _, f := range formats {
-		if kind := bare(mediaType(f)); by[kind] == "" {
+		if kind := bare(report.MediaType(f)); by[kind] == "" {
 			kinds, by[kind] = append(kinds, kind), f
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/inquest-dev/inquest/docs"
 	"github.com/inquest-dev/inquest/internal/catalog"
+	"github.com/inquest-dev/inquest/internal/report"
 )
 
 const about = `What a failed GPU training run left behind, diagnosed: hand files over as a case, and ask what
@@ -136,7 +137,7 @@ func answers(says string, schema *huma.Schema) *huma.Response {
 // in adds other forms of a result to a response.
 func in(r *huma.Response, formats []string) *huma.Response {
 	for _, f := range formats {
-		if t := mediaType(f); r.Content[bare(t)] == nil {
+		if t := report.MediaType(f); r.Content[bare(t)] == nil {
 			r.Content[bare(t)] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 		}
 	}

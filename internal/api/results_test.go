@@ -71,7 +71,7 @@ func TestBytes(t *testing.T) {
 		if got.body != want.String() {
 			t.Errorf("%s differs", f)
 		}
-		if kind := got.Header.Get("Content-Type"); kind != mediaType(f) {
+		if kind := got.Header.Get("Content-Type"); kind != report.MediaType(f) {
 			t.Errorf("%s is of type %s", f, kind)
 		}
 		if policy := got.Header.Get("Content-Security-Policy"); f == "html" && !strings.HasPrefix(policy, "sandbox") {

@@ -112,12 +112,12 @@ func linkOf(id string) func(*evidence.Span) string {
 }
 
 // downloads are the formats of a report by the ending of their address.
-var downloads = []struct{ ending, format, kind, title string }{
-	{"html", "html", "text/html; charset=utf-8", "HTML, one file"},
-	{"md", "markdown", "text/markdown; charset=utf-8", "Markdown"},
-	{"txt", "text", "text/plain; charset=utf-8", "Text"},
-	{"json", "json", "application/json", "JSON"},
-	{"sarif", "sarif", "application/sarif+json", "SARIF"},
+var downloads = []struct{ ending, format, title string }{
+	{"html", "html", "HTML, one file"},
+	{"md", "markdown", "Markdown"},
+	{"txt", "text", "Text"},
+	{"json", "json", "JSON"},
+	{"sarif", "sarif", "SARIF"},
 }
 
 // download gives the report of a case as a file.
@@ -136,7 +136,7 @@ func (s *site) download(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="inquest-%s.%s"`, attachmentName(result.Incident.ID), d.ending))
-		s.send(w, r, http.StatusOK, d.kind, b.Bytes())
+		s.send(w, r, http.StatusOK, report.MediaType(d.format), b.Bytes())
 		return nil
 	}
 	return errNowhere
