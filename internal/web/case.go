@@ -48,7 +48,7 @@ func (s *site) showCase(w http.ResponseWriter, r *http.Request) error {
 	return s.progress(w, r, c)
 }
 
-// progress shows how far a case is, or that it ended without a result. A script follows it;
+// progress shows how far a case is that has not ended. A script follows it;
 // without, the page loads itself again.
 func (s *site) progress(w http.ResponseWriter, r *http.Request, c *incident.Case) error {
 	words, err := json.Marshal(stateWords)

@@ -2,8 +2,9 @@ package web
 
 import (
 	"fmt"
-	"strconv"
 	"time"
+
+	"github.com/inquest-dev/inquest/internal/evidence"
 )
 
 var units = []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
@@ -22,12 +23,7 @@ func byteCount(n int64) string {
 }
 
 // plural is n and the noun: 1 file, 2 files.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
-}
+func plural(n int, noun string) string { return evidence.Several(int64(n), noun) }
 
 // when is a time of a case, RFC 3339 in UTC, as a person reads it.
 func when(rfc string) string {
